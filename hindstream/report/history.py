@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict
 
 from hindstream.report.documents import RunDocuments, add_to_ledger, load_runs
-from hindstream.report.measures import windows
+from hindstream.report.metrics_table import windows
 from statelib.commits import CommitLog
 from statelib.documents.document import json_checksum
 from statelib.metrics.node_metrics import NodeMetrics

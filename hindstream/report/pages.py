@@ -10,7 +10,7 @@ from hindstream.report.charts import Figure, Series
 from hindstream.report.documents import RunDocuments, lateness
 from hindstream.report.flow import display_names, flow, order
 from hindstream.report.losses import losses
-from hindstream.report.measures import measure_rows, windows
+from hindstream.report.metrics_table import measure_rows, windows
 from hindstream.report.placement import host_rows, task_rows, waiting
 from hindstream.report.topology import topology_picture
 from statelib.metrics.node_metrics import LATENESS_BOUNDS_MS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from statelib.calls import KafkasNames
-from statelib.dsl.closing import closing_windows
 from statelib.dsl.foreign_key_joins import foreign_key_joined_table
+from statelib.dsl.grace_search import closing_windows
 from statelib.dsl.table_joins import joined_table
 from statelib.dsl.table_node import TableNode
 from statelib.errors.kinds import ConfigurationError

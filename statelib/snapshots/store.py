@@ -15,7 +15,7 @@ from statelib.described.view import Ask, filtered
 from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.records.key_column import KeyColumn
 from statelib.serdes.single_values import as_struct
-from statelib.state.time import epoch_ms
+from statelib.state.epoch_time import epoch_ms
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from statelib.described.view import Raw, View, ViewName
     from statelib.documents.manifests import CommittedTask
     from statelib.snapshots.restored import RestoredTasks
-    from statelib.state.time import Time
+    from statelib.state.epoch_time import Time
 
 PARTITION = pa.field("partition", pa.int32())
 

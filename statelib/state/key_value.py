@@ -12,7 +12,7 @@ from statelib.operators.tables import store as engine
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes.single_values import to_bytes
 from statelib.state.store import StateStore
-from statelib.state.timestamps import with_timestamp
+from statelib.state.timestamped_values import with_timestamp
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:

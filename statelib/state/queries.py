@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from statelib.state.time import Time
+    from statelib.state.epoch_time import Time
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from statelib.operators.sessions.codec import encode_key
 from statelib.operators.sessions.store import SessionRow
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.serdes.single_values import from_bytes, to_bytes
+from statelib.state.epoch_time import epoch_ms
 from statelib.state.expiring import ExpiringStore
-from statelib.state.time import epoch_ms
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.state.time import Time
+    from statelib.state.epoch_time import Time
     from statelib.stores.spec import StoreKind
 
 _END_OF_TIME = (1 << 63) - 1

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from statelib.operators.versioned import store as engine
 from statelib.serdes.single_values import to_bytes
+from statelib.state.epoch_time import epoch_ms
 from statelib.state.queries import VersionedKeyQuery
 from statelib.state.store import StateStore
-from statelib.state.time import epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from statelib.operators.versioned.store import VersionedRecord
     from statelib.serdes import Serde
     from statelib.settings.semantics import Semantics
+    from statelib.state.epoch_time import Time
     from statelib.state.queries import MultiVersionedKeyQuery
     from statelib.state.suppliers import VersionedStoreSupplier
-    from statelib.state.time import Time
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
 

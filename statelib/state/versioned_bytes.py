@@ -13,8 +13,8 @@ from statelib.calls import arguments_checked
 from statelib.errors.kinds import InputError
 from statelib.operators.tables.codec import decode_value, encode_value
 from statelib.serdes import BytesSerde
+from statelib.state.epoch_time import epoch_ms
 from statelib.state.suppliers import VersionedStoreSupplier
-from statelib.state.time import epoch_ms
 from statelib.state.versioned import VersionedKeyValueStore
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.versioned.store import VersionedRecord
     from statelib.settings.semantics import Semantics
-    from statelib.state.time import Time
+    from statelib.state.epoch_time import Time
     from statelib.stores.backend import Backend
 
 

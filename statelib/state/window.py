@@ -16,9 +16,9 @@ from statelib.operators.windows.codec import encode_key
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes.single_values import from_bytes, to_bytes
+from statelib.state.epoch_time import epoch_ms
 from statelib.state.expiring import ExpiringStore
-from statelib.state.time import epoch_ms
-from statelib.state.timestamps import with_timestamp
+from statelib.state.timestamped_values import with_timestamp
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from statelib.operators.windows.store import WindowRow
     from statelib.serdes import Serde
+    from statelib.state.epoch_time import Time
     from statelib.state.suppliers import WindowBytesStoreSupplier
-    from statelib.state.time import Time
     from statelib.stores.spec import StoreKind
 
 _END_OF_TIME = (1 << 63) - 2

@@ -3,10 +3,10 @@
 Begin with `run`; `graph` makes operators of nodes.
 """
 
-from statelib.task.describe import describe_topology
 from statelib.task.run import run_task
 from statelib.task.stages import Stages, replay_here
-from statelib.task.types import forwarded_types, topic_types
+from statelib.task.topology_description import describe_topology
+from statelib.task.type_inference import forwarded_types, topic_types
 from statelib.task.work import TaskSettings, TaskWork
 
 __all__ = [

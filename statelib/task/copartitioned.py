@@ -13,7 +13,7 @@ from statelib.records.key_column import KeyColumn
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
-    from statelib.task.records import Records
+    from statelib.task.source_records import Records
 
 _LOOKED_AT = 1_000
 

@@ -26,8 +26,8 @@ from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.topology import Processor, Sink, Source, addressed_name
-from statelib.topology.fields import wanted_fields
 from statelib.topology.paths import paths_through
+from statelib.topology.projection import wanted_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from statelib.operators.late_records import LateRecords
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.stores.backend import Backend
-    from statelib.task.records import Records
+    from statelib.task.source_records import Records
     from statelib.topology import Node, SubTopology
 
 

@@ -18,7 +18,7 @@ from statelib.task.merge import merge
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
 from statelib.topics.reader import PartitionReader
 from statelib.topology.copartitioned_sources import beside_repartitions
-from statelib.topology.fields import wanted_fields
+from statelib.topology.projection import wanted_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.task.merge import Merged
     from statelib.task.quarantine import Quarantine
-    from statelib.task.records import Records
+    from statelib.task.source_records import Records
     from statelib.task.work import TaskWork
     from statelib.topology import Source
 

@@ -19,7 +19,7 @@ import numpy as np
 from statelib.columns.merge_ranks import merge_ranks, put_at
 from statelib.columns.stream_time import running_stream_time
 from statelib.records.batch import NO_TIMESTAMP, Uptake
-from statelib.task.records import Records, concat
+from statelib.task.source_records import Records, concat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

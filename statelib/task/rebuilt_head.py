@@ -21,7 +21,7 @@ from statelib.commits.verify import Damage, damaged_states
 from statelib.documents.places import place_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
-from statelib.task.made_state import make_state
+from statelib.task.state_from_changelogs import make_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

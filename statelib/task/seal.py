@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import Operator
     from statelib.task.graph import Graph
     from statelib.task.merge import TaskClock
-    from statelib.task.records import Records
+    from statelib.task.source_records import Records
     from statelib.topology import Node
 
 

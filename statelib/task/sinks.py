@@ -15,7 +15,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import evaluate
 from statelib.records.key_column import KeyColumn
 from statelib.storage.digests import DigestingOutput
-from statelib.task.records import HEADERS_TYPE
+from statelib.task.source_records import HEADERS_TYPE
 from statelib.task.sources import ORDER_TIME
 from statelib.topics.archive import topic_schema
 from statelib.topics.partitioner import partition_for

@@ -17,7 +17,7 @@ from statelib.serdes.base import within_reach
 from statelib.storage.digests import sha256_of
 from statelib.task.future_records import COUNTER
 from statelib.task.merge import merged_records
-from statelib.task.records import HEADERS_TYPE, Records
+from statelib.task.source_records import HEADERS_TYPE, Records
 from statelib.task.timestamps import extracted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from statelib.documents.manifests import Staged
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.max_future import NEVER_MS
 from statelib.task.run import run_task
-from statelib.task.types import topic_types
+from statelib.task.type_inference import topic_types
 from statelib.task.work import SourceFiles, TaskWork
 from statelib.topics.future_records import latest_ms as latest_ms_of
 

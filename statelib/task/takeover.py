@@ -9,7 +9,7 @@ from statelib.changelog.import_records import import_changelog
 from statelib.columns.schema_text import decode_schema
 from statelib.commits.takeover import begun_position
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.task.made_state import make_state
+from statelib.task.state_from_changelogs import make_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

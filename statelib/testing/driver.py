@@ -29,7 +29,7 @@ from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.documents.manifests import Audit
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import Job
-from statelib.state.time import epoch_ms
+from statelib.state.epoch_time import epoch_ms
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
 from statelib.topics.append import append_records

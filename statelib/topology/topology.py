@@ -13,7 +13,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_beside
 from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import text_of
-from statelib.topology.groups import global_nodes, groups
+from statelib.topology.node_groups import global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
 from statelib.topology.topics import check_topic
 from statelib.topology.windowed_keys import stateful_under_windowed_keys

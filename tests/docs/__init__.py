@@ -1,0 +1,1 @@
+"""Pages say what is so: commands run, examples print, names exist."""

@@ -19,7 +19,7 @@ from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
-from statelib.task.records import HEADERS_TYPE
+from statelib.task.source_records import HEADERS_TYPE
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:

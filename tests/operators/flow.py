@@ -20,7 +20,7 @@ from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
 from statelib.task.graph import Graph
 from statelib.task.merge import Merged, TaskClock
-from statelib.task.records import HEADERS_TYPE, Records
+from statelib.task.source_records import HEADERS_TYPE, Records
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from statelib.columns.windowed_type import KeyWindows
 from statelib.records.batch import Batch, Uptake, concat_in_order
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
-from statelib.task.records import HEADERS_TYPE
+from statelib.task.source_records import HEADERS_TYPE
 
 
 def batch(sequences: list[int], *, windowed: bool = False) -> Batch:

@@ -13,7 +13,7 @@ from statelib import ConfigurationError, InputError, StateSnapshot, open_state
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
 from statelib.task import forwarded_types
-from statelib.task.types import forwarded_of_nothing, types_of
+from statelib.task.type_inference import forwarded_of_nothing, types_of
 from statelib.topics.partitioner import partition_for
 from tests.snapshots.points import one, result, rows_of, versioned_store
 from tests.surface.records import GLOBAL_TOPICS, PARTITIONS, TYPES, surface_records

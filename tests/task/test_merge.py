@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from statelib.records.key_column import KeyColumn
 from statelib.task.merge import Merged, TaskClock, merge, merged_records
-from statelib.task.records import HEADERS_TYPE, Records
+from statelib.task.source_records import HEADERS_TYPE, Records
 
 
 def records(timestamps: list[int]) -> Records:

@@ -24,7 +24,7 @@ from statelib import (
     per_record,
 )
 from statelib.documents.manifests import Staged
-from statelib.task.records import HEADERS_TYPE
+from statelib.task.source_records import HEADERS_TYPE
 from statelib.task.timestamps import LAST_TIME_MS, extracted
 from statelib.topology import Source, TimestampExtractor
 from tests.reference.timestamps import extract

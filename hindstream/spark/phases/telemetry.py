@@ -3,8 +3,8 @@
 Only the API is used: where the process has set up no SDK it does nothing. How to set one up is the deployment's choice,
 for example ``opentelemetry-instrument hindstream run ...`` or a `MeterProvider` that the job's file installs.
 
-Instruments have the names of `statelib.metrics.measures`: totals are counters, to which each run adds, all others are
-gauges.
+Instruments have the names of `statelib.metrics.kafka_metrics`: totals are counters, to which each run adds, all others
+are gauges.
 Attributes: ``job``, ``task-id`` and ``processor-node-id`` as Kafka's tags, and ``reason`` where there is one.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.metrics import get_meter_provider
 
-from statelib.metrics.measures import measures
+from statelib.metrics.kafka_metrics import measures
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Counter, MeterProvider

@@ -14,7 +14,7 @@ from hindstream.report.accounts import ORDER, account, shares
 from hindstream.report.charts import Series
 from hindstream.report.documents import RunDocuments, job_ledger, load_runs
 from hindstream.report.history import History
-from hindstream.report.measures import measure_rows, windows
+from hindstream.report.metrics_table import measure_rows, windows
 from hindstream.report.pages import job_page, run_page
 from hindstream.report.write import _templates
 from hindstream.spark.phases import report

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.operators.aggregation.latest_headers import LatestHeaders
-from statelib.task.records import HEADERS_TYPE
+from statelib.task.source_records import HEADERS_TYPE
 
 RECORDS = st.lists(
     st.tuples(

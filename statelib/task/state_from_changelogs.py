@@ -1,4 +1,4 @@
-"""A task's state that is made of other things than the state before it: of changelogs."""
+"""A task's state that is made of changelogs instead of the state before it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from statelib.operators.suppress.buffered_columns import stored_schema
 from statelib.operators.suppress.operator import Suppress, rows_of
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.stores.stored_rows import stored_type
-from statelib.task.types import forwarded_of_nothing, types_of
+from statelib.task.type_inference import forwarded_of_nothing, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def describe_topology(
     topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics = "kip"
 ) -> TopologyDescription:
-    """What ``topology`` is made of. Args and errors as of `statelib.task.types.topic_types`."""
+    """What ``topology`` is made of. Args and errors as of `statelib.task.type_inference.topic_types`."""
     forwarded = forwarded_of_nothing(topology, readers, semantics)
     types = {name: types_of(batch) for name, batch in forwarded.items()}
     nodes, stores = [], {}

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pyarrow.compute as pc
 
 from statelib import Materialized, Stores, StreamsBuilder, TimeWindows, count, sum_
-from statelib.topology.fields import wanted_fields
+from statelib.topology.projection import wanted_fields
 
 MINUTE = timedelta(minutes=1)
 

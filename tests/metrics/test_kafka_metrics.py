@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statelib.metrics.measures import Measure, measures
+from statelib.metrics.kafka_metrics import Measure, measures
 from statelib.metrics.node_metrics import NodeMetrics
 
 

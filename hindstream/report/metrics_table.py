@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hindstream.console.numbers import bytes_text, count_text, duration_text
 from hindstream.report.documents import open_windows
 from hindstream.report.flow import display_names, order
-from statelib.metrics.measures import Measure, measures
+from statelib.metrics.kafka_metrics import Measure, measures
 from statelib.metrics.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:

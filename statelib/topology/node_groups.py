@@ -1,4 +1,4 @@
-"""Which nodes run together: sub-topologies, and the global tables that they share.
+"""Which nodes run together (Kafka's ``nodeGroups``): sub-topologies, and the global tables that they share.
 
 A task runs the nodes that hang together by an edge or a store. A global table does not tie together what looks into it:
 each sub-topology that does has the table's nodes, and each of its tasks a copy of the table. (In Kafka Streams a thread
