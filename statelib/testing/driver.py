@@ -3,8 +3,8 @@
 Nothing is mocked. Input records become a topic archive, and before outputs are read, a slice is planned, replayed,
 committed and published, with real stores. So a test sees the results of a real job, across slices too::
 
-    def test_clicks(tmp_path):
-        driver = TopologyTestDriver(builder.build(), tmp_path)
+    def test_clicks():
+        driver = TopologyTestDriver(builder.build())
         clicks = driver.create_input_topic("clicks")
         clicks.pipe_input("user", "page", 1_000)
         assert driver.create_output_topic("clicks-per-minute").read_records_to_list() == [...]
@@ -16,8 +16,12 @@ they were piped in. Call ``replay()`` in between to force an order.
 from __future__ import annotations
 
 import itertools
+import shutil
+import tempfile  # noqa: TID251 - nothing that a topology does depends on the folder's name
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,7 +42,6 @@ from statelib.topics.archive import TopicArchive, topic_schema
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
-    from pathlib import Path
 
     from statelib.settings.semantics import Semantics
     from statelib.topology import Topology
@@ -81,14 +84,24 @@ class TopologyTestDriver(KafkasNames):
 
     Args:
         topology: The topology to test.
-        folder: An empty folder for the warehouse and the state, such as pytest's ``tmp_path``.
+        folder: Where the warehouse and the state are to stay, such as pytest's ``tmp_path``. None: in a temporary
+            folder, which is deleted with the driver.
         semantics: See `Semantics`.
         partitions: The number of partitions of each input topic.
+
+    Raises:
+        ConfigurationError: Another driver has used the folder: this one would go on with its topics and state.
     """
 
     def __init__(
-        self, topology: Topology, folder: Path | str, *, semantics: Semantics = "kip", partitions: int = 1
+        self,
+        topology: Topology,
+        folder: Path | str | None = None,
+        *,
+        semantics: Semantics = "kip",
+        partitions: int = 1,
     ) -> None:
+        folder = _temporary_folder(self) if folder is None else _unused_folder(folder)
         self._warehouse = Storage(f"{folder}/warehouse")
         self._settings = TaskSettings(f"{folder}/warehouse", f"{folder}/state", semantics=semantics)
         self._job = Job("topology-test-driver", topology)
@@ -234,6 +247,26 @@ class TestOutputTopic(KafkasNames):
     def read_key_values_to_list(self) -> list[tuple[Any, Any]]:
         """As `read_records_to_list`, keys and values only."""
         return [(record.key, record.value) for record in self.driver.read(self.topic)]
+
+
+def _temporary_folder(driver: TopologyTestDriver) -> Path:
+    """A folder that is deleted when the driver is."""
+    folder = Path(tempfile.mkdtemp(prefix="hindstream-test-"))
+    weakref.finalize(driver, shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _unused_folder(folder: Path | str) -> Path:
+    """The folder itself.
+
+    Raises:
+        ConfigurationError: Another driver has used it.
+    """
+    folder = Path(folder)
+    if any((folder / name).exists() for name in ("warehouse", "state")):
+        step = "leave the folder out, or give each driver its own, such as pytest's tmp_path"
+        raise ConfigurationError(f"the folder {folder} has another test driver's topics and state", next_step=step)
+    return folder
 
 
 def _check_fits(value: object, type_: pa.DataType, **where: object) -> None:

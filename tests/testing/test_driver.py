@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,6 +39,24 @@ def test_records_go_in_and_come_out_and_state_stays(tmp_path: Path) -> None:
     sales.pipe_record_list([("a", {"amount": 5}, 3_000), ("b", {"amount": 1}, 3_000)])
     assert [value for _, value in sums.read_key_values_to_list()] == [{"amount": 12}, {"amount": 1}]
     assert sums.read_records_to_list() == []
+
+
+def test_without_a_folder_it_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    driver = TopologyTestDriver(topology())
+    driver.create_input_topic("sales", pa.string(), SALES).pipe_input("a", {"amount": 3}, 1_000)
+    assert [value for _, value in driver.create_output_topic("sums").read_key_values_to_list()] == [{"amount": 3}]
+    assert [*tmp_path.iterdir()]
+    del driver
+    gc.collect()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_is_one_drivers(tmp_path: Path) -> None:
+    (tmp_path / "input.csv").touch()
+    TopologyTestDriver(topology(), tmp_path).create_input_topic("sales", pa.string(), SALES)
+    with pytest.raises(ConfigurationError, match="another test driver's topics and state.*leave the folder out"):
+        TopologyTestDriver(topology(), tmp_path)
 
 
 def test_partitions_and_errors_are_those_of_a_job(tmp_path: Path) -> None:
