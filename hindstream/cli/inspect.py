@@ -1,6 +1,6 @@
 """``hindstream inspect``: what a store holds, read from the checkpoint of a commit; the job's code is not needed.
 
-The rows are those of `statelib.open_state`: of one key, or the first ones.
+The rows are those of `hindstream.open_state`: of one key, or the first ones.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _PARTITIONER = (
 )
 _COMPARE = "use ==, hash() or str()"
 _ONE_BY_ONE = "read_records_to_list() gives all records, with key, value and timestamp_ms"
-_STATE = "hand what it holds to a topic, table.to_stream().to(topic), and read that; of a run: statelib.open_state"
+_STATE = "hand what it holds to a topic, table.to_stream().to(topic), and read that; of a run: hindstream.open_state"
 _PRINT = "use foreach() or peek(); a store is shown by hindstream inspect"
 
 WAYS: dict[str, str] = {
@@ -76,7 +76,7 @@ WAYS: dict[str, str] = {
     "print": _PRINT,
     "print_to": _PRINT,
     "produced_topic_names": "topology.sink_topics has them",
-    "query_state": "use statelib.open_state, or hindstream inspect",
+    "query_state": "use hindstream.open_state, or hindstream inspect",
     "queryable_store_name": "it is what Materialized.as_(name) says; hindstream inspect shows all stores",
     "read_key_value": _ONE_BY_ONE,
     "read_key_values_to_map": "dict(read_key_values_to_list()) is the same",

@@ -53,7 +53,7 @@ AS_KAFKA = StoreFormat()
 
 _NO_FORM = {
     "deduplication": "Kafka Streams has no deduplication (KIP-655 never came), so nobody knows the form of yours: read"
-    " the store with statelib.open_state(...), and write what your processor's store holds",
+    " the store with hindstream.open_state(...), and write what your processor's store holds",
     "foreign-key-answers": "leave it out: Kafka Streams has no such store",
     "punctuation": "leave it out: Kafka Streams forgets what is scheduled, and its processors schedule it anew",
 }
@@ -64,13 +64,13 @@ def export_changelog(store: StoreSnapshot, partition: int, form: StoreFormat = A
 
     ::
 
-        with statelib.open_state("warehouse", "flight-delays", "delays") as store:
+        with hindstream.open_state("warehouse", "flight-delays", "delays") as store:
             for partition in store.partitions:
                 for records in export_changelog(store, partition, StoreFormat(value=JsonSerde(...))):
                     ...  # Arrow: key, value, timestamp, headers; produced to <application.id>-delays-changelog
 
     Args:
-        store: A store at a commit (`statelib.open_state`).
+        store: A store at a commit (`hindstream.open_state`).
         partition: One of `StoreSnapshot.partitions`; also the partition of the changelog topic.
         form: How the application writes keys and values.
 

@@ -67,7 +67,7 @@ def open_state(
 
     ::
 
-        with statelib.open_state("warehouse", "flight-delays") as state:
+        with hindstream.open_state("warehouse", "flight-delays") as state:
             for store in state.stores:
                 print(store.name, store.kind, store.schema())
             weather = state.store("weather-by-origin")
