@@ -62,7 +62,7 @@ def check_job(job: str, settings: Settings) -> Iterator[Finding]:
         yield Finding(f"job {job}", "look", f"run {run} is open", "the next run goes on with it")
     shown = published_through(warehouse, job)
     if shown < head.commit:
-        step = f"hindstream publish {job}"
+        step = "hindstream publish FILE.py:NAME"
         yield Finding(f"job {job}", "look", f"its sinks show commits up to {shown}, not {head.commit}", step)
     yield from _check_archives(job, settings, warehouse, head)
     yield from _check_files(job, settings)
