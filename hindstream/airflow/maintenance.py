@@ -1,4 +1,4 @@
-"""Makes the Airflow DAG that maintains a job whose slices something else runs: another scheduler, or a person.
+"""Makes the Airflow DAG that maintains a job whose slices are run elsewhere, by another scheduler or a person.
 
 ::
 
@@ -39,15 +39,15 @@ def maintenance_dag(
     storage_conn_id: str | None = None,
     **settings: object,
 ) -> DAG:
-    """The DAG that expires old state, removes what dead runs have left and merges small files: ``hindstream maintain``.
+    """The DAG that expires old state, removes leftovers of dead runs and merges small files: ``hindstream maintain``.
 
     Args:
         job: As for `hindstream.airflow.replay_dag`.
-        dag_id: Airflow's name for it; None: made from ``job``.
-        schedule: Whatever Airflow takes.
-        tags: For Airflow's pages.
+        dag_id: The DAG's id; None: made from ``job``.
+        schedule: Any schedule of Airflow.
+        tags: Tags of the DAG in Airflow.
         storage_conn_id: As for `hindstream.airflow.replay_dag`.
-        settings: Settings of `statelib.settings.settings.Settings` that go before environment and file.
+        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
 
     Raises:
         ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of

@@ -1,4 +1,4 @@
-"""Makes the Airflow DAG that migrates stores of a job: KIP-889's manual procedure, a task for each of its steps.
+"""Makes the Airflow DAG that migrates stores of a job: KIP-889's manual procedure, with one task per step.
 
 ::
 
@@ -6,11 +6,10 @@
 
     dag = migration_dag("/srv/jobs/rates.py:job", stores=["rates"], warehouse="s3://lake/warehouse")
 
-A run plans, waits for a person who approves what it has planned, and does it. Nothing is changed before that, nor by a
-refusal. Any task may be killed, tried again or cleared: it finds what has been done. Where a task fails for good, the
-job stays held, and ``roll_back`` says so; only where the stores turn out not to hold what they did, it takes the
-migration back and lets the job go. `hindstream.spark.migration.migrate` has the steps; ``hindstream migrate`` is the
-same by hand.
+A run makes a plan, waits for a person to approve it, and executes it. Nothing is changed before the approval, or by a
+rejection. Any task can be killed, retried or cleared: it detects what has been done. If a task fails for good, the job
+stays held, and ``roll_back`` says so. Only if values of the stores have changed, ``roll_back`` undoes the migration and
+releases the job. `hindstream.spark.migration.migrate` has the steps; ``hindstream migrate`` is the same as a command.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ def migration_dag(
     storage_conn_id: str | None = None,
     **settings: object,
 ) -> DAG:
-    """The DAG that migrates stores of a job to what its topology says that they are now.
+    """The DAG that migrates stores of a job to what its current topology declares.
 
     Args:
         job: As for `hindstream.airflow.replay.replay_dag`.
-        stores: Their names, unless the run's parameter ``stores`` has others.
-        dag_id: Airflow's name for it; None: made from ``job``.
-        tags: For Airflow's pages.
+        stores: The names of the stores, unless the run's parameter ``stores`` names others.
+        dag_id: The DAG's id; None: made from ``job``.
+        tags: Tags of the DAG in Airflow.
         storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
-        settings: Settings of `statelib.settings.settings.Settings` that go before environment and file.
+        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
 
     Raises:
         ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of

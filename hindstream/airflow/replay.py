@@ -6,17 +6,17 @@
 
     dag = replay_dag("/srv/jobs/flights.py:job", schedule="0 0 1 * *", warehouse="s3://lake/warehouse")
 
-A run replays the slice that ends at its parameter ``until``, or else at the end of its data interval; it begins where
-the last commit ended, whatever that was. So runs need no ``depends_on_past``: a slice that failed is part of the next
-one, a run whose slice has been replayed already, and one that is asked out of order, says so and does nothing, and of
-two runs at once one commits and the other is told. The parameter ``end_of_input`` may seal the job with a run.
+A run replays the slice that ends at its parameter ``until``, or else at the end of its data interval. It begins where
+the last commit ended. So runs need no ``depends_on_past``: a failed slice becomes part of the next one; a run whose
+slice has already been replayed, or that is out of order, says so and does nothing; and of two simultaneous runs, one
+commits and the other gets an error. The parameter ``end_of_input`` can seal the job with a run.
 
-With ``archive`` a run begins by copying what has come to the job's topics in Kafka since the last one.
+With ``archive``, a run first copies new records of the job's topics from Kafka.
 
 `hindstream.airflow.migration` makes the DAG that migrates a job's stores.
 
-Nothing large but Airflow is imported when the file is parsed. (A DAG file must have the words "airflow" and "dag" in
-it, or Airflow passes it over.)
+Parsing the file imports nothing large except Airflow. (A DAG file must contain the words "airflow" and "dag", or
+Airflow ignores it.)
 """
 
 from __future__ import annotations
@@ -74,21 +74,21 @@ def replay_dag(
 
     Args:
         job: ``PACKAGE.MODULE:NAME`` or ``/path/to/file.py:NAME``; loaded when a task runs.
-        dag_id: Airflow's name for it; None: made from ``job``.
-        schedule: A cron expression, whose intervals are the slices; ``@once``, a run of all there is; or anything else
-            that Airflow takes; None: runs are asked for.
-        start_date: Airflow makes no runs before it. Its time zone is that of a cron expression, as in any DAG:
-            ``datetime(2013, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))`` for the days of Berlin.
-        end_date: Nor after it; None: for ever. (Unpaused, a DAG with a schedule and no end gets a run for the newest
-            interval at once, beside any backfill.)
+        dag_id: The DAG's id; None: made from ``job``.
+        schedule: A cron expression, whose intervals are the slices; ``@once``, one run of everything; or any other
+            schedule of Airflow; None: runs are only triggered manually.
+        start_date: Airflow makes no runs before it. As in any DAG, its time zone applies to a cron expression:
+            ``datetime(2013, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))`` for days in Berlin.
+        end_date: Airflow makes no runs after it; None: no end. (When it is unpaused, a DAG with a schedule and no end
+            immediately gets a run for the newest interval, beside any backfill.)
         end_of_input: What a run does at the end of its slice, unless its parameter of that name says otherwise:
-            ``hold`` what is still open for the next one, or ``seal`` it, after which the job has no next one.
-        tags: For Airflow's pages.
-        archive: The topics of Kafka that a run copies first (``hindstream archive``), as ``job`` names the job; None:
-            the archives are filled by somebody else.
-        storage_conn_id: The Airflow connection with the object store's credentials, asked for when a task runs; None:
-            they are in the environment of Airflow's workers.
-        settings: Settings of `statelib.settings.settings.Settings` that go before environment and file.
+            ``hold`` open windows for the next slice, or ``seal`` the job, which then has no further slice.
+        tags: Tags of the DAG in Airflow.
+        archive: The Kafka topics that a run copies first (``hindstream archive``), in the form of ``job``; None:
+            something else fills the archives.
+        storage_conn_id: The Airflow connection with the object store's credentials, which is read when a task runs;
+            None: they are in the environment of Airflow's workers.
+        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
 
     Raises:
         ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of

@@ -1,7 +1,7 @@
 """A schema registry: Confluent's, and others that speak its API (Apicurio under ``/apis/ccompat/v7``, Karapace).
 
-Who asks, and whom it trusts, comes from the environment of the process, under the names of the client's properties;
-credentials are in no setting, description or message::
+Credentials and trusted certificates come from the environment of the process, under the names of the client's
+properties. Credentials are never in a setting, description or message::
 
     SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO           user:password
     SCHEMA_REGISTRY_BEARER_AUTH_TOKEN              a bearer token
@@ -52,15 +52,15 @@ _REFUSED = frozenset({401, 403})
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """A `statelib.serdes.schema_source.SchemaSource` over HTTP; what it was told once it does not ask again.
+    """A `statelib.serdes.schema_source.SchemaSource` over HTTP, which caches the answers.
 
     Args:
-        url: Such as ``https://registry.example.com``; several with commas between them.
-        request_timeout_ms: For one try.
-        retries: How many tries follow the first; pauses between them are of a second and more, by chance.
+        url: Such as ``https://registry.example.com``; separate several with commas.
+        request_timeout_ms: The timeout of one try.
+        retries: The number of retries; pauses between them are a second and more, with jitter.
 
     Raises:
-        ConfigurationError: The address is none, or holds credentials.
+        ConfigurationError: The address is not valid, or contains credentials.
     """
 
     url: str
@@ -88,7 +88,7 @@ class SchemaRegistry:
             raise ConfigurationError(error.said, registry=self.url, schema=schema_id) from None
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The newest schema under a subject: to look at, and to declare a serde with.
+        """The newest schema under a subject, to declare a serde with.
 
         Raises:
             ConfigurationError: There is no such subject.

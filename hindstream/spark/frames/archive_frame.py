@@ -1,7 +1,7 @@
 """Archives the rows of any Spark frame as a topic: a table, files in Parquet, JSON or CSV, the result of a query.
 
-Rows go to the partitions that a producer with Kafka's default partitioner would give their keys, each partition in the
-order of timestamps or in that of arrival, and are added in one Delta commit. A load has a name, and is made once.
+Rows are partitioned with Kafka's default partitioner, ordered within each partition by timestamp or by arrival, and
+added in one Delta commit. A load has a name, and is idempotent.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def archive_frame(
     order: Order = "timestamp",
     order_by: Sequence[str] | str = (),
 ) -> bool:
-    """Adds a frame's rows to a topic archive, which is made if there is none.
+    """Adds a frame's rows to a topic archive, which is created if it does not exist.
 
     ::
 
@@ -76,28 +76,28 @@ def archive_frame(
         frame: The rows.
         topic: The archive's name.
         settings: See `Settings`: where the warehouse is.
-        load: Names these rows: whoever loads the same name again changes nothing.
-        partitions: Of the topic.
+        load: The name of this load. Loading the same name again changes nothing.
+        partitions: The number of partitions of the topic.
         timestamp: The column of the records' timestamps: a timestamp, a date, text that Spark reads as one (such as
             ``2013-01-01 05:00``, in the session's time zone unless it names its own), or a number of milliseconds since
             1970.
-        key: The column of their keys; None: they have none. Rows without a key are spread by what they hold, so that
-            the same load brings the same topic on any machine.
-        value: The column of their values, or those that make a struct; None: all that are neither key nor timestamp.
-        key_serde: How keys become the bytes that decide the partition; None: as Kafka's own serdes write their type.
-        order: ``"timestamp"``: no record of a partition is late; rows of one timestamp are in the order of arrival.
-            ``"arrival"``: as the rows of the frame stand, files in the order of their paths; a record may be late, as
-            it was in the live topic. Rows that Spark has shuffled stand in no order: sort them, or name ``order_by``.
-        order_by: Columns that tell when a row has arrived, such as its offset in Kafka, in place of where it stands.
+        key: The column of the records' keys; None: no keys. Rows without a key are partitioned by their content, so the
+            same load gives the same topic on any machine.
+        value: The column of the values, or the columns of a struct; None: all columns except key and timestamp.
+        key_serde: Serialises keys to choose the partition; None: Kafka's own serde for their type.
+        order: ``"timestamp"``: no record of a partition is late; rows with equal timestamps keep the order of arrival.
+            ``"arrival"``: the order of the frame's rows, files in the order of their paths; a record may be late, as it
+            was in the live topic. Rows that Spark has shuffled have no order: sort them, or give ``order_by``.
+        order_by: Columns that define the order of arrival, such as the offset in Kafka, instead of the frame's order.
 
     Returns:
-        Whether the rows were added: False if a load of that name has been.
+        Whether the rows were added: False if a load of that name exists.
 
     Raises:
-        ConfigurationError: There is no such column; a type that an archive cannot hold; the archive has other columns
-            or partitions; the rows are to be in the order of arrival, and stand in none.
+        ConfigurationError: There is no such column; an archive cannot hold a column's type; the archive has other
+            columns or partitions; or the rows should be in the order of arrival, but have no order.
         InputError: A row has no timestamp, or one that no archive can hold.
-        RetryableError: Somebody else has added to the topic meanwhile; or Spark or the store did not answer.
+        RetryableError: Another writer has added to the topic meanwhile; or Spark or the store did not answer.
     """
     if order not in get_args(Order):
         step = " or ".join(f'order="{known}"' for known in get_args(Order))
