@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindstream.demo import DELAYS, LOCAL_TIME
-from hindstream.report import Figure, charts
-from hindstream.report.charts import Series
+from hindstream.report import charts
+from hindstream.report.charts import Figure, Series
 from statelib.commits.archives import open_archive_if_present
 
 if TYPE_CHECKING:

@@ -132,6 +132,6 @@ def _replay(places: _Places, missing: list[int], console: Console) -> str:
 def _write_report(warehouse: Storage) -> None:
     """The job's page anew: the last run may have been reported by an earlier call, or not at all."""
     from hindstream.demo.job import job  # noqa: PLC0415  (needless where all is done)
-    from hindstream.report import write_job_report  # noqa: PLC0415
+    from hindstream.report.write import write_job_report  # noqa: PLC0415
 
     write_job_report(warehouse, job())

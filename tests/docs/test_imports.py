@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-FACES = {"hindstream", "hindstream.airflow", "hindstream.kafka", "hindstream.spark", "hindstream.testing"}
+FACES = {f"hindstream{face}" for face in ("", ".airflow", ".kafka", ".report", ".spark", ".testing")}
 DEPLOYED = ("dags/", "docker/", "examples/")
 DEMO = "hindstream/demo/job.py"
 IMPORT = re.compile(

@@ -48,7 +48,7 @@ def test_nothing_is_offered_that_is_not_there() -> None:
     assert set(hindstream.__all__) >= OURS
 
 
-FACES = ("hindstream", "hindstream.airflow", "hindstream.kafka", "hindstream.spark", "hindstream.testing")
+FACES = tuple(f"hindstream{face}" for face in ("", ".airflow", ".kafka", ".report", ".spark", ".testing"))
 
 
 @pytest.mark.parametrize("face", FACES)

@@ -26,7 +26,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
     Raises:
         ConfigurationError: There is no such run.
     """
-    from hindstream.report import write_job_report, write_run_report  # noqa: PLC0415 - templates, for this phase alone
+    from hindstream.report.write import write_job_report, write_run_report  # noqa: PLC0415 - templates, for this phase alone
 
     warehouse = open_warehouse(settings)
     plan = find_plan(warehouse, job.name, run_id)

@@ -8,9 +8,9 @@ import pytest
 
 from hindstream.demo import NAME
 from hindstream.report import history as history_module
-from hindstream.report import write_job_report
 from hindstream.report.documents import job_ledger, load_runs
 from hindstream.report.history import History, RunSummary, follow
+from hindstream.report.write import write_job_report
 from statelib.commits import CommitLog, JobLayout, Runs
 from statelib.job.job import Job
 from statelib.metrics.node_metrics import NodeMetrics

@@ -9,14 +9,14 @@ from html.parser import HTMLParser
 import pytest
 
 from hindstream.demo import NAME
-from hindstream.report import Figure, charts, write_job_report, write_run_report
+from hindstream.report import charts
 from hindstream.report.accounts import ORDER, account, shares
-from hindstream.report.charts import Series
+from hindstream.report.charts import Figure, Series
 from hindstream.report.documents import RunDocuments, job_ledger, load_runs
 from hindstream.report.history import History
 from hindstream.report.metrics_table import measure_rows, windows
 from hindstream.report.pages import job_page, run_page
-from hindstream.report.write import _templates
+from hindstream.report.write import _templates, write_job_report, write_run_report
 from hindstream.spark.phases import report
 from statelib.commits import Runs
 from statelib.commits.layout import run_id
