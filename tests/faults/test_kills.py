@@ -161,6 +161,9 @@ def test_every_step_in_the_code_is_killed_at():
         for module in (package / folder).glob("*.py")
     ]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
+    phases = {phase for text in code for phase in re.findall(r'\.claim\(\w+, "([^"]+)"\)', text)}
+    of_phases = [name for text in code for name in re.findall(r'\bstep\(f"\{phase\}\.([^"]+)"\)', text)]
+    names |= {f"{phase}.{name}" for phase in phases for name in of_phases}
     killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *REPUBLISH, *RENAME}
     killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES}
     assert names == killed_at
