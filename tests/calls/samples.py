@@ -85,7 +85,7 @@ def an(of: str, folder: str) -> Any:
     if of in STREAMS:
         return STREAMS[of](streams)
     if of in {"TopologyTestDriver", "TestInputTopic", "TestOutputTopic"}:
-        driver = TopologyTestDriver(topology(), folder)
+        driver = TopologyTestDriver(topology())
         topic = {"TestInputTopic": driver.create_input_topic, "TestOutputTopic": driver.create_output_topic}.get(of)
         return driver if topic is None else topic("in" if of == "TestInputTopic" else "out")
     return OBJECTS[of]
