@@ -207,7 +207,7 @@ class _Steps:
                 raise AirflowSkipException(migrate.standing(job, settings, _stores()))
             head = migrate.take_back(job, settings, _stores())
             _log.warning(
-                "%s: latest values were not what they were before. The migration was taken back: commit %d is the"
+                "%s: latest values were not what they were before. The migration was undone: commit %d is the"
                 " head, with the former state, and the job is free for its former topology",
                 job.name,
                 head.commit,

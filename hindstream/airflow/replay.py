@@ -110,7 +110,7 @@ def replay_dag(
         end_of_input,
         enum=["hold", "seal"],
         title="End of the input",
-        description="hold: open windows wait for the next slice; seal: they are let go, and the job is at its end",
+        description="hold: open windows wait for the next slice; seal: they are emitted, and the job ends",
     )
     phases = PHASES if archive is None else ("archive", *PHASES)
     with DAG(

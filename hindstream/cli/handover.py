@@ -24,7 +24,9 @@ def run_handover(handover: Handover, settings: Settings, *, commit: int | None, 
     done = hand_over(handover, settings, commit=commit, replace=replace, stopped=stopped)
     print_changelogs(done.stores)
     print_offsets(done.offsets)
-    typer.echo(f"{done.group} goes on from commit {done.commit} of {handover.job}. All was read back and is equal.")
+    typer.echo(
+        f"{done.group} continues from commit {done.commit} of {handover.job}. Everything was read back and is equal."
+    )
 
 
 def print_changelogs(stores: Iterable[StoreChangelog]) -> None:
@@ -40,7 +42,7 @@ def print_offsets(offsets: Mapping[tuple[str, int], int]) -> None:
     """Prints where the other side goes on, by topic and partition."""
     table = Table("topic", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("partition", justify="right")
-    table.add_column("goes on at", justify="right")
+    table.add_column("continues at", justify="right")
     for (topic, partition), offset in sorted(offsets.items()):
         table.add_row(topic, str(partition), count_text(offset))
     standard_output().print(table)

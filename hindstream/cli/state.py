@@ -99,7 +99,7 @@ def print_verification(job: str, settings: Settings, commit: int | None, *, ever
     if found.damages:
         way_out = found.way_out
         if rebuild.is_possible(job, settings):
-            way_out += f"; or make the newest state anew of its changelogs: hindstream state rebuild {job}"
+            way_out += f"; or rebuild the newest state from its changelogs: hindstream state rebuild {job}"
         raise CorruptedDataError(
             f"damaged or missing: {len(found.damages)} of the {counted(found.files, 'file')} of {commits}",
             job=job,
@@ -124,7 +124,9 @@ def roll_back(job: str, settings: Settings, to: int, *, yes: bool, dry_run: bool
         if not yes and not typer.confirm("Roll back?", err=True):
             raise typer.Exit(1)
     made = rollback(warehouse, job, to, now_ms=now_ms(), supersede=supersede)
-    typer.echo(f"{job}: commit {made.commit} is the head, a rollback to commit {to}; the next plan goes on from there.")
+    typer.echo(
+        f"{job}: commit {made.commit} is the head, a rollback to commit {to}; the next plan continues from there."
+    )
 
 
 def publish_anew(job: str, settings: Settings, topic: str, *, yes: bool, dry_run: bool) -> None:
@@ -144,15 +146,15 @@ def publish_anew(job: str, settings: Settings, topic: str, *, yes: bool, dry_run
     if dry_run:
         typer.echo("Nothing was changed.")
         return
-    if not yes and not typer.confirm("Publish anew?", err=True):
+    if not yes and not typer.confirm("Republish?", err=True):
         raise typer.Exit(1)
     done = republish(warehouse, job, topic, now_ms=now_ms())
-    typer.echo(f"{topic}: published anew, {counted(done.rows, 'record')}.")
+    typer.echo(f"{topic}: republished, {counted(done.rows, 'record')}.")
 
 
 def _print_preview(preview: RollbackPreview, *, supersede: bool) -> None:
-    commits = ", ".join(map(str, preview.commits)) or "none that counts"
-    typer.echo(f"Commits taken back: {commits}.")
+    commits = ", ".join(map(str, preview.commits)) or "none"
+    typer.echo(f"Commits rolled back: {commits}.")
     for topic, gone in sorted(preview.topics.items()):
         typer.echo(f"  {topic}: {counted(gone.rows, 'record')} in {counted(gone.files, 'file goes', 'files go')}.")
     typer.echo(f"To come as far again, {counted(preview.records, 'record has', 'records have')} to be replayed.")
@@ -172,9 +174,9 @@ def rebuild_state(job: str, settings: Settings, *, everything: bool, yes: bool, 
             typer.echo(f"{damage.file}: {damage.what} ({damage.where})")
     for task_id, stores in preview.changelogs.items():
         ends = ", ".join(f"{store} up to offset {end}" for store, end in stores.items()) or "nothing: it has no stores"
-        typer.echo(f"Task {task_id} is made anew of the changelogs of {ends}.")
+        typer.echo(f"Task {task_id} is rebuilt from the changelogs of {ends}.")
     if not preview.changelogs:
-        typer.echo(f"Every state file of commit {preview.head} is whole: nothing is to be made anew.")
+        typer.echo(f"Every state file of commit {preview.head} is undamaged: there is nothing to rebuild.")
     elif preview.open_run is not None:
         typer.echo(_in_the_way(preview.open_run, supersede=supersede))
     if dry_run:
@@ -184,7 +186,7 @@ def rebuild_state(job: str, settings: Settings, *, everything: bool, yes: bool, 
         raise typer.Exit(1)
     made = rebuild.rebuild(job, settings, everything=everything, supersede=supersede)
     if made.commit > preview.head:
-        typer.echo(f"{job}: commit {made.commit} is the head: commit {preview.head}, its state made anew.")
+        typer.echo(f"{job}: commit {made.commit} is the head: commit {preview.head}, its state rebuilt.")
 
 
 def clean(job: str, settings: Settings) -> None:

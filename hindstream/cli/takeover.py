@@ -22,4 +22,4 @@ def run_takeover(job: Job, handover: Handover, settings: Settings, *, stopped: b
         print_changelogs(done.stores)
     reached = done.commit.source_offsets()
     print_offsets({(topic, partition): offset for topic, of in reached.items() for partition, offset in of.items()})
-    typer.echo(f"{job.name} goes on from {handover.application_id}: commit {done.commit.commit}.")
+    typer.echo(f"{job.name} continues from {handover.application_id}: commit {done.commit.commit}.")

@@ -46,7 +46,7 @@ def restore_topic(topic: str, settings: Settings, version: int, *, yes: bool) ->
     later = list(history(uri, version, options=warehouse.options))
     for made in reversed(later):
         by = "Hindstream" if made.is_ours else made.by
-        typer.echo(f"Version {made.version}, {made.operation} by {by}, is taken back.")
+        typer.echo(f"Version {made.version}, {made.operation} by {by}, is undone.")
     if not yes and not typer.confirm("Restore?", err=True):
         raise typer.Exit(1)
     restored = restore(uri, version, options=warehouse.options)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def print_summary(warehouse: Storage, runs: Sequence[RunDocuments], console: Console) -> None:
     """One line a month, the totals, and where the report is."""
     committed = [run for run in runs if run.counts]
-    title = "2013, month by month: each goes on from the state of the one before"
+    title = "2013, month by month: each continues from the state of the one before"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     table.add_column("month", no_wrap=True)
     for name in ("records", "twice", "late", "windows", "open", "state", "checks", "time"):

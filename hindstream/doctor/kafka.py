@@ -44,7 +44,7 @@ def check_sources(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator[
             continue
         if archive.partitions != len(state.ends):
             what = f"{counted(len(state.ends), 'partition')} in Kafka, {archive.partitions} in the archive"
-            step = "keys lie elsewhere now: archive the topic anew, KafkaTopic(..., archive=NAME), and replay it"
+            step = "keys have moved: archive the topic again, KafkaTopic(..., archive=NAME), and replay it"
             yield Finding(about, "wrong", what, step)
             continue
         copy = KafkaCopy(archive)

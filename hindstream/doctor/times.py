@@ -41,7 +41,7 @@ def _check_topic(archive: TopicArchive, settings: Settings) -> Iterator[Finding]
     newest_ms = archive.max_timestamp_ms()
     if newest_ms is not None and (hint := unit_hint(newest_ms)) and newest_ms > 0:
         is_good = False
-        step = "archive it anew with times in milliseconds"
+        step = "archive it again with times in milliseconds"
         yield Finding(about, "look", f"its newest record is stamped {instant_text(newest_ms)}{hint}", step)
     for partition in range(archive.partitions):
         record = next(leaps(archive, partition, unknown_ms=now_ms()), None)

@@ -55,11 +55,11 @@ def check_job(job: str, settings: Settings) -> Iterator[Finding]:
     yield Finding(f"job {job}", "ok", f"commit {head.commit} of {when}; states of {oldest} and later can be restored")
     hold = read_hold(warehouse, job)
     if hold is not None:
-        step = f"if nobody is at work on it any more: hindstream release {job} {hold.holder}"
+        step = f"if nobody is working on it any more: hindstream release {job} {hold.holder}"
         yield Finding(f"job {job}", "look", f"{hold.holder} holds it ({hold.reason}): nobody can plan a run", step)
     run = open_run_after(warehouse, job, head.commit)
     if run is not None:
-        yield Finding(f"job {job}", "look", f"run {run} is open", "the next run goes on with it")
+        yield Finding(f"job {job}", "look", f"run {run} is open", "the next run continues it")
     shown = published_through(warehouse, job)
     if shown < head.commit:
         step = "hindstream publish FILE.py:NAME"
@@ -96,7 +96,7 @@ def _check_files(job: str, settings: Settings) -> Iterator[Finding]:
             if sizes.get(path) != file.size_bytes:
                 missing.append(path)
     if missing:
-        step = f"hindstream state verify {job} says which commit is whole (docs/runbooks/damaged-data.md)"
+        step = f"hindstream state verify {job} names an undamaged commit (docs/runbooks/damaged-data.md)"
         what = f"{len(missing)} of {count} state files are missing or cut off, such as {missing[0]}"
         yield Finding(f"job {job}", "wrong", what, step)
     else:

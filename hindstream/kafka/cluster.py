@@ -276,12 +276,12 @@ class Cluster:
                 found = None
         if found is None or found.state == ConsumerGroupState.DEAD:
             if not assumed and self.committed(group):
-                what = "nobody can tell whether the application is at work: its group is of the protocol streams"
+                what = "the group does not tell whether the application is running: it is of the protocol streams"
                 step = "stop all its instances, and give --stopped"
                 raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
         elif found.members or found.state != ConsumerGroupState.EMPTY:
             members = counted(len(found.members), "member")
-            what = f"the application is at work: its group is {found.state.name}, with {members}"
+            what = f"the application is running: its group is {found.state.name}, with {members}"
             step = "stop all its instances, and wait until the group is empty (session.timeout.ms)"
             raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
 

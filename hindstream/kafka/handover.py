@@ -123,7 +123,9 @@ def _offsets(handover: Handover, commit: Commit, cluster: Cluster, warehouse: St
         state = cluster.topic(name)
         if len(state.ends) != source.partitions:
             what = f"the topic has {counted(len(state.ends), 'partition')} in Kafka, and {source.partitions} in the job"
-            raise ConfigurationError(what, topic=name, next_step="keys lie elsewhere: archive and replay it anew")
+            raise ConfigurationError(
+                what, topic=name, next_step="keys have moved: archive the topic again, and replay it"
+            )
         if handover.copies_only:
             KafkaCopy(open_archive(warehouse, source.topic)).check_origin(state.origin)
         for partition, end in state.ends.items():

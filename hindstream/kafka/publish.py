@@ -167,7 +167,7 @@ class _PartitionSender:
             end = notice.end_offsets.get(self._partition, 0)
             if end < position.offset:
                 records = counted(position.offset - end, "record of the topic was", "records of the topic were")
-                what = f"{records} taken back by commit {notice.commit}, and Kafka cannot take them back"
+                what = f"{records} rolled back by commit {notice.commit}, and Kafka cannot remove them"
                 step = "publish to a topic of another name: KafkaTopic(NAME, archive=SINK)"
                 raise ConfigurationError(what, **self._place, offset=end, next_step=step)
 

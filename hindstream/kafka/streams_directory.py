@@ -47,7 +47,7 @@ class StreamsDirectory:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as Java's FileChannel.tryLock
             except BlockingIOError:
-                what = "an instance of the application is at work in this directory"
+                what = "an instance of the application is running in this directory"
                 raise ConfigurationError(what, file=self._root, next_step="stop it") from None
             fcntl.lockf(file, fcntl.LOCK_UN)
 

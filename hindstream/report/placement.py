@@ -159,7 +159,7 @@ def host_name(host: PlacedHost) -> str:
 
 
 def _copy(host: PlacedHost, task_id: str, update: CopyUpdate | None) -> CopyRow:
-    remark = "" if update is None else update.error or (f"made anew: {update.rebuilt}" if update.rebuilt else "")
+    remark = "" if update is None else update.error or (f"made again: {update.rebuilt}" if update.rebuilt else "")
     return CopyRow(
         host=host_name(host),
         is_learning=task_id in host.learning,

@@ -19,7 +19,7 @@ class MaxFuture(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    span_ms: int | None = Field(default=None, description="later than when its archive got the record, by more than it")
+    span_ms: int | None = Field(default=None, description="how much later than its archiving a record may be")
     last_ms: int | None = Field(default=None, description="later than this time")
 
     def latest_of(self, archived_at_ms: int) -> int:

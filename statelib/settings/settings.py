@@ -62,21 +62,21 @@ class Settings(BaseSettings):
         default={}, description="options of the object store, such as aws_endpoint_url; no credentials"
     )
     storage_connect_timeout_ms: int = Field(
-        default=_LIMITS.connect_timeout_ms, ge=1, description="for a connection to the object store to be made"
+        default=_LIMITS.connect_timeout_ms, ge=1, description="timeout for a connection to the object store"
     )
     storage_request_timeout_ms: int = Field(
         default=_LIMITS.request_timeout_ms,
         ge=1,
-        description="for one try at a request to the object store, the last byte of its answer included",
+        description="timeout for one try of a request to the object store, up to the last byte of its answer",
     )
     storage_retries: int = Field(
-        default=_LIMITS.retries, ge=0, description="tries at a request to the object store, beyond the first"
+        default=_LIMITS.retries, ge=0, description="retries of a request to the object store, after the first try"
     )
     storage_retry_timeout_ms: int = Field(
         default=_LIMITS.retry_timeout_ms,
         ge=0,
         le=300_000,
-        description="no try begins later than this after the first; at most 5 minutes, which a signature lasts",
+        description="how long after the first try a retry may begin; at most 5 minutes, the lifetime of a signature",
     )
     storage_retry_backoff_ms: int = Field(
         default=_LIMITS.retry_backoff_ms, ge=1, description="the first pause between tries; later ones are longer"
@@ -86,12 +86,14 @@ class Settings(BaseSettings):
     )
     state_dir: Path = Field(
         default=Path(".hindstream"),
-        description="local scratch for working copies of state; each host of a cluster replaces $NAME by its variable",
+        description="local folder for working copies of state; each host of a cluster replaces $NAME by its variable",
     )
     memory_budget_bytes: ByteSize = Field(
-        default=ByteSize(512 * 2**20), ge=2**20, description="of one task; past it state spills to disk"
+        default=ByteSize(512 * 2**20),
+        ge=2**20,
+        description="memory for the state of one task; beyond it, state spills to disk",
     )
-    batch_records: int = Field(default=131_072, ge=1, description="records taken up at a time; no effect on results")
+    batch_records: int = Field(default=131_072, ge=1, description="records processed at a time; no effect on results")
     semantics: Literal["kip", "kafka-4.3"] = Field(
         default="kip", description="what the KIPs promise, or what the shipped library does"
     )
@@ -100,13 +102,12 @@ class Settings(BaseSettings):
     )
     max_future: LatestTime | None = Field(
         default=None,
-        description="a record is from the future if its timestamp is by more than this (7d, 36h) later than the time "
-        "at which its archive got it, or later than this time (ISO 8601 with time zone); none: no record is, as for "
-        "Kafka Streams",
+        description="the limit beyond which a record is from the future: a span after the record was archived (7d, "
+        "36h), or a time (ISO 8601 with time zone); none: no limit, as in Kafka Streams",
     )
     on_future_record: OnFutureRecord = Field(
         default="quarantine",
-        description="a record from the future goes to the job's quarantine topic, or is taken up with its partition's "
+        description="a record from the future goes to the job's quarantine topic, or is processed with its partition's "
         "largest timestamp so far (partition-time)",
     )
     on_late_record: Literal["drop", "topic"] = Field(
@@ -122,63 +123,63 @@ class Settings(BaseSettings):
     )
     on_lost_record: Literal["fail", "skip"] = Field(
         default="fail",
-        description="records that Kafka has deleted before they were archived end the run, or are counted as lost",
+        description="records that Kafka deleted before they were archived end the run, or are counted as lost",
     )
     publish_onto_records: bool = Field(
         default=False,
-        description="whether a job may begin to publish into a topic of Kafka that holds records already",
+        description="whether a job may begin to publish to a Kafka topic that already holds records",
     )
     until: Instant | None = Field(
-        default=None, description="end of the slice in event time: ISO 8601 with time zone, or ms; none: all there is"
+        default=None, description="end of the slice in event time: ISO 8601 with time zone, or ms; none: all records"
     )
     end_of_input: EndOfInput = Field(
         default="hold",
-        description="open windows wait in the state for the next slice (hold), or are let go, and the job is at its "
-        "end (seal)",
+        description="open windows wait in the state for the next slice (hold), or are emitted, and the job ends (seal)",
     )
     reset_stores: Names = Field(
         default=(),
-        description="stores that may begin empty where the topology has changed so that their state does not fit it",
+        description="stores that may begin empty if their state does not fit the changed topology",
     )
     migrate_stores: Names = Field(
         default=(),
-        description="stores of tables that may be made anew where only their kind or retention has changed; FORMER="
-        "NAME for any store that has got another name",
+        description="tables' stores that may be migrated if only their kind or retention has changed; FORMER=NAME for "
+        "any renamed store",
     )
     recreated_sources: Names = Field(
         default=(),
-        description="sources whose archives were made anew with the same records at the same offsets: the job goes on",
+        description="sources whose archives were created again with the same records at the same offsets",
     )
     parallel_transfers: int = Field(
         default=4, ge=1, le=64, description="state files that a task fetches or stores at a time; each takes some MB"
     )
     changelogs: Names = Field(
         default=(),
-        description="stores that keep a changelog, in a topic <job>-<store>-changelog, from its first run on",
+        description="stores that write a changelog topic <job>-<store>-changelog, from the job's first run on",
     )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")
     assignor: AssignorName = Field(
         default="sticky",
-        description="which host of a cluster gets which task: where its state is, or as KIP-441 has it",
+        description="how tasks are assigned to hosts of a cluster: where their state is, or as in KIP-441",
     )
     num_standby_replicas: int = Field(
-        default=0, ge=0, description="copies of each task's state that other hosts of a cluster keep"
+        default=0, ge=0, description="copies of each task's state on other hosts of a cluster"
     )
     max_warmup_replicas: int = Field(
-        default=2, ge=1, description="copies at a time that hosts of a cluster get of tasks that they are to run later"
+        default=2, ge=1, description="copies made at a time for hosts of a cluster that will run a task later"
     )
     acceptable_recovery_lag: ByteSize = Field(
-        default=ByteSize(64 * 2**20), description="bytes of a task's state that a host may lack and still get the task"
+        default=ByteSize(64 * 2**20),
+        description="bytes of a task's state that a host may lack when the task moves to it",
     )
     rack: str | None = Field(
         default=None,
-        description="what may be lost at once with a host; each host of a cluster replaces $NAME by its variable",
+        description="failure domain of a host; each host of a cluster replaces $NAME by its variable",
     )
     wait_for_hosts: TimeSpan = Field(
         default=timedelta(seconds=10),
         ge=timedelta(0),
-        description="how long a run on a cluster waits for hosts that were there in the last one",
+        description="how long a run on a cluster waits for the hosts of the last run",
     )
     standby_updates: Literal["wait", "background"] = Field(
         default="wait",
@@ -187,24 +188,24 @@ class Settings(BaseSettings):
     )
     audit_engine: Literal["auto", "pandas", "screened", "spark"] = Field(
         default="auto",
-        description="what Great Expectations looks at: all rows in this process (pandas) or on Spark (spark), or those "
-        "that can fail, which one pass over the files finds (screened); auto: pandas for few rows, screened for many",
+        description="how Great Expectations checks rows: all in this process (pandas) or on Spark (spark), or only "
+        "those that can fail, found by one pass over the files (screened); auto: pandas for few rows, else screened",
     )
     keep_commits: int = Field(default=10, ge=1, description="newest commits whose state stays restorable")
     keep_state_for: TimeSpan | None = Field(
         default=None,
         ge=timedelta(0),
-        description="states that were the newest within this time stay restorable too: 7d, 36h, 90min or ISO 8601",
+        description="the time within which states that were the newest stay restorable too: 7d, 36h, 90min or ISO 8601",
     )
     target_file_bytes: ByteSize = Field(
         default=ByteSize(128 * 2**20),
         ge=2**12,
-        description="maintenance merges smaller files of the topics that the job writes, up to about this size",
+        description="size up to which maintenance merges small files of the job's output topics",
     )
     keep_replaced_files_for: TimeSpan = Field(
         default=timedelta(days=7),
         ge=timedelta(0),
-        description="files that were merged stay so long for readers who have begun, and for Delta's time travel",
+        description="how long merged files stay for running queries, and for Delta's time travel",
     )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)

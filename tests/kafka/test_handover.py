@@ -98,7 +98,7 @@ def test_replayed_and_live_are_as_one_that_was_always_live(
             app.catch_up()
             stores[prefix] = [sorted(app.dump(store), key=repr) for store in STORES]
             if prefix == live:
-                with pytest.raises(ConfigurationError, match="the application is at work: its group is"):
+                with pytest.raises(ConfigurationError, match="the application is running: its group is"):
                     hand_over(handover, settings)
     assert stores[live] == stores[always]
     for topic in ("counts", "sums"):

@@ -112,9 +112,9 @@ def test_a_plain_table_becomes_versioned_and_plain_again(broker: Broker, unique:
         bed.produce(first)
         live.catch_up()
         for refused in (prepare, verify):
-            with pytest.raises(ConfigurationError, match="the application is at work"):
+            with pytest.raises(ConfigurationError, match="the application is running"):
                 refused(bed.cluster, bed.store)
-        with pytest.raises(ConfigurationError, match="an instance of the application is at work in this directory"):
+        with pytest.raises(ConfigurationError, match="an instance of the application is running in this directory"):
             bed.store.directory.check_free()
         assert preview(bed.cluster, bed.store).tasks == (0, 1)
     assert (bed.lag, len(bed.tasks)) == ("0", PARTITIONS)

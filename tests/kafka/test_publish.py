@@ -240,7 +240,7 @@ def test_records_that_were_taken_back(cluster: Cluster, warehouse: str, unique: 
     if end:
         assert publish(job_of(name), warehouse, cluster) == 3
     else:
-        with pytest.raises(ConfigurationError, match="were taken back by commit 2, and Kafka cannot take them back"):
+        with pytest.raises(ConfigurationError, match="were rolled back by commit 2, and Kafka cannot remove them"):
             publish(job_of(name), warehouse, cluster)
 
 

@@ -323,7 +323,7 @@ def test_what_is_refused_changes_nothing(broker: Broker, unique: str, tmp_path: 
     with bed.app("stops") as app:
         bed.produce("stops", "sales", case.first["sales"])
         app.catch_up()
-        with pytest.raises(ConfigurationError, match="the application is at work"):
+        with pytest.raises(ConfigurationError, match="the application is running"):
             take_over(bed.job, bed.handover, bed.settings)
     with pytest.raises(ConfigurationError, match="no topic archive|hindstream archive"):
         take_over(bed.job, bed.handover, bed.settings)
@@ -402,7 +402,7 @@ def test_an_application_of_the_protocol_streams(
     with bed.app("stops", **{"group.protocol": "streams"}) as app:
         bed.produce("stops", "sales", bed.case.first["sales"])
         app.catch_up()
-        with pytest.raises(ConfigurationError, match="nobody can tell whether.*give --stopped"):
+        with pytest.raises(ConfigurationError, match="the group does not tell whether.*give --stopped"):
             take_over(bed.job, bed.handover, bed.settings)
         with pytest.raises(HindstreamError, match="UNKNOWN_MEMBER_ID|Unknown member"):
             Cluster(bed.settings).set_group_offsets(bed.live, {(f"{bed.live}-sales", 0): 1})

@@ -229,7 +229,7 @@ def open_staged(
             topic=topic,
             partition=file.partition,
             file=warehouse.uri(path),
-            next_step="run the same slice again: its next try writes all files anew",
+            next_step="run the same slice again: its next try writes all files again",
         ) from error
 
 

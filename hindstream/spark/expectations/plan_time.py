@@ -166,7 +166,7 @@ def _check_columns(topic: str, expectation: Expectation, schema: pa.Schema) -> N
     try:
         typed(expectation.type, expectation.kwargs, types)
     except ParameterError as error:
-        raise _error(topic, f"{expectation.type} {error}", "mend the job's expectations") from None
+        raise _error(topic, f"{expectation.type} {error}", "fix the job's expectations") from None
 
 
 def _named(expectation: Expectation) -> Iterator[str]:

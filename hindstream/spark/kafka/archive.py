@@ -176,7 +176,7 @@ class _TopicArchiver:
         places = counted(len(lost), "partition")
         what = f"Kafka has deleted {counted(total, 'offset')} in {places} before they were archived"
         if self._settings.on_lost_record == "fail":
-            step = "set on_lost_record to skip: they are counted, and the archive goes on with what is left"
+            step = "set on_lost_record to skip: they are counted, and the archive continues with the remaining records"
             place = {"topic": self._topic.name, "partition": partition, "offset": first.start}
             raise InputError(what, **place, next_step=step)
         _log.warning("%s: %s", self._topic.name, what)

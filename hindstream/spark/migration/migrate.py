@@ -76,7 +76,7 @@ class MigrationPreview:
         """For a person."""
         if self.is_done:
             return [f"{self.job}: commit {self.head} has the migrated stores already; they are only verified again."]
-        lines = [f"{self.job} goes on from commit {self.head}:", *(f"  {what}." for what in self.evolution.changes)]
+        lines = [f"{self.job} continues from commit {self.head}:", *(f"  {what}." for what in self.evolution.changes)]
         for migration in self.evolution.migrations:
             store, records = migration.now, self.changelogs[migration.now.name]
             if is_rename(migration):
@@ -86,7 +86,7 @@ class MigrationPreview:
             given = {name: value for name, value in sorted(store.settings.items()) if value is not None}
             settings = "".join(f", {name} {value}" for name, value in given.items())
             source = "what it holds" if records is None else f"its changelog of {counted(records, 'record')}"
-            lines.append(f"Store {store.name} ({store.kind}{settings}) is made anew of {source}.")
+            lines.append(f"Store {store.name} ({store.kind}{settings}) is rebuilt from {source}.")
             if store.name in self.lags:
                 lines.append(f"min.compaction.lag.ms of that changelog is set to {self.lags[store.name]:,} before.")
         return lines
@@ -278,7 +278,7 @@ def standing(job: Job, settings: Settings, stores: Sequence[str]) -> str:
     names = " ".join(f"--store {store}" for store in stores)
     return (
         f"{job.name} stays held by {_holder(stores)}; its newest commit, {head.commit}, {has} the migrated stores."
-        " To go on, run the step that failed again (in Airflow: clear it)."
+        " To continue, run the step that failed again (in Airflow: clear it)."
         f" To go back: hindstream migrate rollback JOB {names}"
     )
 

@@ -50,7 +50,7 @@ def rebuild(job: str, settings: Settings, *, everything: bool, supersede: bool) 
         from hindstream.spark.tasks.works import Work, run_works  # noqa: PLC0415
 
         described = [Work(job, w.plan.run_id, w.task_id, w.settings.state_dir, partial(_rebuilt, w)) for w in works]
-        made = run_works(spark_session(settings), described, name=f"{job}, state made anew")
+        made = run_works(spark_session(settings), described, name=f"{job}, state rebuilt")
         return [CommittedTask.model_validate_json(task) for task in made]
 
     return rebuilt_head.rebuild_head(

@@ -220,7 +220,7 @@ def _failure(job: Job, warehouse: Storage, audit: Audit, page_of_run: str | None
         run=audit.run_id,
         report=page_of_run,
         data_docs=page,
-        next_step="mend the cause and run the same slice again: this run stays in quarantine, state has not moved"
+        next_step="fix the cause and run the same slice again: this run stays in quarantine, the state has not changed"
         " (docs/runbooks/failed-audit.md)",
     )
 

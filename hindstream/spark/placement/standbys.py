@@ -215,7 +215,7 @@ class _Update:
             self._failed(host, task_id, result)
             return
         if result.rebuilt:
-            _log.warning("task %s: its copy was deleted and is made anew: %s", task_id, result.rebuilt)
+            _log.warning("task %s: its copy was deleted and is made again: %s", task_id, result.rebuilt)
         if (before := self.updates.get((host, task_id))) is not None:
             self.updates[host, task_id] = before.model_copy(
                 update={

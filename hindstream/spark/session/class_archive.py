@@ -57,7 +57,7 @@ def dump(java: str, class_path: str, classes: Path, archive: Path) -> None:
         raise ConfigurationError(
             f"{java} made no archive of Spark's classes: {lines[-1]}",
             file=str(archive),
-            next_step="go on without, Spark only starts more slowly; or try another Java 17 or 21 (JAVA_HOME)",
+            next_step="continue without it, Spark only starts more slowly; or try another Java 17 or 21 (JAVA_HOME)",
         )
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())  # Java does not survive half of one

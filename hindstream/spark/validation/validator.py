@@ -106,7 +106,7 @@ class Validator:
                 outcome = self._outcome(suite, checks, frame, exact, run)
         except Exception as error:  # Great Expectations has no error of its own for what it cannot take
             what = f"Great Expectations cannot run the checks: {type(error).__name__}: {' '.join(str(error).split())}"
-            step = "mend the job's expectations, and run the same slice again"
+            step = "fix the job's expectations, and run the same slice again"
             raise ConfigurationError(what, topic=suite.name, next_step=step) from error
         ((identifier, result),) = outcome.run_results.items()
         return Validated(_audit_checks(suite, frame, result), identifier)

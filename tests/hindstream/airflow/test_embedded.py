@@ -93,7 +93,7 @@ def test_a_migration_that_changes_values_is_taken_back(folder: Path, events: lis
     assert states == {**dict.fromkeys(STEPS[:6], "success"), **failed}
     log = (folder / "airflow" / "backfill.log").read_text()
     assert "latest values are not what they were" in log
-    assert "The migration was taken back" in log
+    assert "The migration was undone" in log
     warehouse = folder / "rates" / "warehouse"
     head = CommitLog(Storage(str(warehouse)), "rates").head()
     assert head is not None

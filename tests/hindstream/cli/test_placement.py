@@ -96,7 +96,7 @@ def test_rows(warehouse: Warehouse) -> None:
     assert (first.before, first.why) == ("0000000c", "its host is gone; its state is there")
     assert (second.ran_on, second.fetched_bytes, second.is_elsewhere) == ("0000000b (10.0.0.2)", 2048, True)
     assert [(copy.lag_bytes, copy.copied_bytes, copy.remark) for copy in (*first.copies, *second.copies)] == [
-        (0, 4096, "made anew: of old"),
+        (0, 4096, "made again: of old"),
         (7, 0, "the disk is full"),
     ]
     found = waiting(run)
@@ -123,7 +123,7 @@ def test_what_came_of_copies_is_shown(
     finish(warehouse)
     print_placement(JOB, "00000002-1", settings, "table")
     shown = capsys.readouterr().out
-    assert "0_0: its copy on 0000000b (10.0.0.2): made anew: of old" in shown
+    assert "0_0: its copy on 0000000b (10.0.0.2): made again: of old" in shown
     assert "0_1: its copy on 0000000b (10.0.0.2): the disk is full" in shown
     assert "2.0 KiB of state on the critical path, 4.0 KiB off it." in shown
 

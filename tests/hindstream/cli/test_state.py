@@ -82,7 +82,7 @@ def test_verify(three_commits, warehouse, tmp_path):
 def test_rollback(three_commits, warehouse, tmp_path):
     told = state(tmp_path, "rollback", "counting", "--to", "1", "--dry-run")
     rows = sum(sink.file.rows for made in three_commits[1:] for sink in made.sinks)
-    assert f"Commits taken back: 2, 3.\n  counts: {rows} records in 4 files go.\n" in told
+    assert f"Commits rolled back: 2, 3.\n  counts: {rows} records in 4 files go.\n" in told
     assert CommitLog(warehouse, "counting").head_number() == 3
     hindstream("state", "rollback", "counting", "--to", "1", cwd=tmp_path)  # nobody who could answer
     assert CommitLog(warehouse, "counting").head_number() == 3
@@ -123,9 +123,9 @@ def test_rebuild(tmp_path):
     assert "changelogs: hindstream state rebuild job" in state(tmp_path, "verify", "job", code=74)
     told = state(tmp_path, "rebuild", "job", "--dry-run")
     assert "is missing (state of task 0_0, commit 1)" in told
-    assert "Task 0_0 is made anew of the changelogs of s up to offset " in told
+    assert "Task 0_0 is rebuilt from the changelogs of s up to offset " in told
     assert told.endswith("Nothing was changed.\n")
-    assert "commit 2 is the head: commit 1, its state made anew" in state(tmp_path, "rebuild", "job", "--yes")
+    assert "commit 2 is the head: commit 1, its state rebuilt" in state(tmp_path, "rebuild", "job", "--yes")
     assert pipeline.state() == before
     assert [run.status for run in load_runs(pipeline.warehouse, "job")] == ["committed", "rebuilt from 1"]
-    assert "nothing is to be made anew" in state(tmp_path, "rebuild", "job", "--yes")
+    assert "there is nothing to rebuild" in state(tmp_path, "rebuild", "job", "--yes")

@@ -54,7 +54,7 @@ def test_an_instance_that_runs(tmp_path: Path) -> None:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
-        with pytest.raises(ConfigurationError, match="an instance of the application is at work in this directory"):
+        with pytest.raises(ConfigurationError, match="an instance of the application is running in this directory"):
             directory.delete_tasks("s")
     finally:
         holder.kill()

@@ -163,7 +163,7 @@ def test_a_sealed_run_says_so(warehouse) -> None:
     history.add(sealed)
     for template, values in (("run.html.j2", run_page(JOB, sealed)), ("job.html.j2", job_page(JOB, history, ()))):
         text = text_of(_templates().get_template(template).render(values))
-        assert "The end of the input is sealed" in text
+        assert "The job is sealed" in text
         assert "7 sealed results" in text
 
 
@@ -244,13 +244,13 @@ def test_a_jobs_own_figures_are_on_its_page_whoever_writes_it(tmp_path) -> None:
     settings = load_settings({"warehouse": str(tmp_path)}, environ={})
     report.run(JOB, settings)
     text = text_of(page(storage, "index"))
-    assert "What came out" in text
+    assert " Results " in text
     assert "Runs there are 1" in text
     make_run(storage, 2)
     report.run(JOB, settings)
     assert "Runs there are 2" in text_of(page(storage, "index"))
     report.run(Job(NAME, TOPOLOGY), settings)
-    assert "What came out" not in page(storage, "index")
+    assert "<h2>Results</h2>" not in page(storage, "index")
 
 
 def test_a_run_that_is_not_there_is_an_error(tmp_path) -> None:

@@ -102,7 +102,7 @@ def test_the_procedure(migrated_from: Settings, capsys: pytest.CaptureFixture[st
     print_plan(versioned, settings, ["s"])
     shown = capsys.readouterr().out
     assert "store s is migrated: it was a key-value store and is a versioned store" in shown
-    assert "made anew of its changelog of" in shown
+    assert "rebuilt from its changelog of" in shown
     lag = f"{DAY + 5 * MINUTE:,}"
     assert f"min.compaction.lag.ms of that changelog is set to {lag} before" in shown
     assert lag_of(settings) is None

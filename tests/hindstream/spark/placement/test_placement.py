@@ -145,7 +145,7 @@ def test_another_application_finds_tasks_where_they_were(tmp_path: Path) -> None
             copies = copies_of(driver, before)
             assert {*learned} <= {copy.task_id for copy in copies}
             assert [copy.task_id for copy in copies if copy.rebuilt] == [standby]
-            assert f"task {standby}: its copy was deleted and is made anew: commit 9 of run 00000009-1" in driver.log()
+            assert f"task {standby}: its copy was deleted and is made again: commit 9 of run 00000009-1" in driver.log()
             after = driver.run()
             assert after.placement.application != before.placement.application
             assert after.fetched_bytes == 0
