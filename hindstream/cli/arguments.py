@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,6 +28,9 @@ Assignments = Annotated[
 ]
 Seal = Annotated[
     bool, typer.Option("--seal", help="Close all windows and emit everything that waits. This ends the job.")
+]
+JsonOrText = Annotated[
+    Literal["table", "json"], typer.Option("--output", help="Output format: for a person, or JSON, an object a line.")
 ]
 RunId = Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="The run; default: the newest.")]
 

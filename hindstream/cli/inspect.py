@@ -5,35 +5,27 @@ The rows are those of `hindstream.open_state`: of one key, or the first ones.
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from rich import box
-from rich.table import Table
 
 from hindstream.console.output import standard_output
-from statelib.columns.time_columns import python_values, time_texts
+from hindstream.console.rows import rows_of, write_rows
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.serdes.json import readable_json
 from statelib.snapshots import open_state
 from statelib.state import Windowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from hindstream.console.rows import RowFormat
     from statelib.settings.settings import Settings
     from statelib.snapshots import StateSnapshot, StoreSnapshot
 
-OutputFormat = Literal["table", "json", "csv"]
 
-
-def print_stores(job: str, commit: int | None, settings: Settings, output: OutputFormat = "table") -> None:
+def print_stores(job: str, commit: int | None, settings: Settings, output: RowFormat = "table") -> None:
     """Prints which stores a job has.
 
     Args:
@@ -52,7 +44,7 @@ def print_stores(job: str, commit: int | None, settings: Settings, output: Outpu
             {"store": store.name, "kind": store.kind, "partitions": len(store.partitions), "columns": _columns(store)}
             for store in state.stores
         ]
-        _print(iter(rows), list(rows[0]), f"stores of {job}, as of commit {state.commit}", output)
+        write_rows(rows, list(rows[0]), f"stores of {job}, as of commit {state.commit}", output)
 
 
 def print_rows(
@@ -65,7 +57,7 @@ def print_rows(
     *,
     history: bool = False,
     limit: int | None = None,
-    output: OutputFormat = "table",
+    output: RowFormat = "table",
 ) -> None:
     """Prints the rows of a store: tables' values, versions, windows, sessions, or what waits.
 
@@ -92,12 +84,12 @@ def print_rows(
         found = state.store(store)
         where = {} if key is None else _where(found, view, key)
         batches = found.batches(view, where=where, as_of=None if as_of is None else _time(as_of))
-        rows = (row for batch in batches for row in python_values(_readable(batch).to_struct_array()))
+        rows = (row for batch in batches for row in rows_of(batch))
         what = store if key is None else f"{key} in {store}"
         title = f"{what}, as of commit {state.commit}"
         nothing = f"{store} holds nothing{'' if key is None else f' of {key}'} there."
         shown = rows if limit is None else islice(rows, limit)
-        _print(shown, found.schema(view).names, title, output, nothing=nothing)
+        write_rows(shown, found.schema(view).names, title, output, nothing=nothing)
         if output == "table" and limit is not None and next(rows, None) is not None:
             standard_output().print(f"The first {counted(limit, 'row')}; --limit says how many.")
 
@@ -157,48 +149,6 @@ def _windowed(given: Any, key_type: pa.DataType) -> Any:
         return given
     key, start, end = given
     return Windowed(_windowed(key, key_type.field("key").type), start, end)
-
-
-def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, its columns of times in ISO 8601."""
-    columns = [
-        time_texts(column, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(column.type) else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _print(
-    rows: Iterator[dict[str, Any]],
-    names: list[str],
-    title: str,
-    output: OutputFormat,
-    *,
-    nothing: str = "There is nothing.",
-) -> None:
-    """Prints rows, one at a time where the format allows it."""
-    if output == "json":
-        for row in rows:
-            sys.stdout.write(f"{_text(row)}\n")
-    elif output == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([_cell(row[name]) for name in names] for row in rows)
-    else:
-        table = Table(*names, box=box.SIMPLE_HEAD, pad_edge=False)
-        for row in rows:
-            table.add_row(*[_cell(row[name]) for name in names])
-        standard_output().print(*([title, table] if table.row_count else [nothing]), sep="\n")
-
-
-def _cell(value: object) -> str:
-    """A cell: nothing, a text as it is (bytes, decimals and NaN are texts in JSON), or JSON."""
-    text = "" if value is None else value if isinstance(value, str) else _text(value)
-    return json.loads(text) if text.startswith('"') and not isinstance(value, str) else text
-
-
-def _text(value: object) -> str:
-    return readable_json(value, separators=(", ", ": "))
 
 
 def _time(text: str) -> datetime:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -16,6 +17,7 @@ from hindstream.cli.arguments import (
     Assignments,
     JobName,
     JobReference,
+    JsonOrText,
     RunId,
     Seal,
     Stopped,
@@ -25,6 +27,7 @@ from hindstream.cli.arguments import (
     job_name,
     sealed,
 )
+from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, RootCommands
 from hindstream.cli.migrate_commands import migrate
 from hindstream.cli.state_commands import state
 from hindstream.cli.topic_commands import topic
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="hindstream",
+    cls=RootCommands,
     help="Replays historical Kafka topics through Kafka-Streams-grade state on Spark.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -44,10 +48,6 @@ app = typer.Typer(
 )
 
 _FEW_ROWS = 20
-
-app.add_typer(state)
-app.add_typer(migrate)
-app.add_typer(topic)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
@@ -76,7 +76,13 @@ def options(
 
 
 def main() -> None:
-    """Runs the command line; a deliberate error is one message and its class's exit code."""
+    """Runs the command line; a deliberate error is one message and its class's exit code.
+
+    Modules are looked for in the current directory first, as with ``python -m hindstream``: a job may be
+    ``PACKAGE.MODULE:NAME``.
+    """
+    if not sys.flags.safe_path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
     state: dict[str, bool] = {}
     try:
         with exhaustion_told():
@@ -88,7 +94,7 @@ def main() -> None:
         sys.exit(error.exit_code)
 
 
-@app.command()
+@app.command(rich_help_panel=BEGIN)
 def demo(
     warehouse: Annotated[str, typer.Option(help="Folder for all files of the demo.")] = "demo-warehouse",
     *,
@@ -104,7 +110,7 @@ def demo(
     run_demo(warehouse, fresh=fresh)
 
 
-@app.command()
+@app.command(rich_help_panel=BRING)
 def archive(
     topics: Annotated[
         str,
@@ -126,7 +132,7 @@ def archive(
     run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until))
 
 
-@app.command()
+@app.command(rich_help_panel=LIVE)
 def handover(
     what: Annotated[str, typer.Argument(metavar="HANDOVER", help="The Handover: FILE.py:NAME, PACKAGE.MODULE:NAME.")],
     commit: Annotated[int | None, typer.Option(help="The job's commit; default: the newest.")] = None,
@@ -149,7 +155,7 @@ def handover(
     run_handover(load_handover(what), given, commit=commit, replace=replace, stopped=stopped)
 
 
-@app.command()
+@app.command(rich_help_panel=LIVE)
 def takeover(
     job: JobReference,
     handover: Annotated[
@@ -172,7 +178,7 @@ def takeover(
     run_takeover(load_job(job), load_handover(handover or job.partition(":")[0]), given, stopped=stopped)
 
 
-@app.command()
+@app.command(rich_help_panel=REPLAY)
 def run(
     job: JobReference,
     until: Until = None,
@@ -194,7 +200,7 @@ def run(
     typer.echo(str(result) if isinstance(result, NothingToDo) else f"Report: {result.report}")
 
 
-@app.command()
+@app.command(rich_help_panel=REPLAY)
 def backfill(
     job: JobReference,
     start: Annotated[str, typer.Option("--from", help="Start of the first slice: ISO 8601.")],
@@ -222,7 +228,83 @@ def backfill(
     run_backfill(job, start, end, every, timezone, airflow_home, given)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
+def jobs(output: JsonOrText = "table", warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Show the jobs of the warehouse: commits, end of the newest slice, records, sinks, who holds it, open runs.
+
+    Example: hindstream jobs --warehouse demo-warehouse
+    """
+    from hindstream.cli.jobs import print_jobs  # noqa: PLC0415
+
+    print_jobs(given_settings(settings, warehouse=warehouse), output)
+
+
+@app.command(rich_help_panel=LOOK)
+def topics(
+    name: Annotated[
+        str | None, typer.Argument(metavar="TOPIC", help="A topic, in detail; default: a line for each of them.")
+    ] = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    scan: Annotated[
+        bool, typer.Option(help="Whether to read TOPIC's timestamps where its log leaves open which records are late.")
+    ] = True,
+) -> None:
+    """Show the topics of the warehouse: records, partitions, times, late records, size, fields.
+
+    A record is late if its timestamp is below the largest one before it in its partition.
+
+    Example: hindstream topics flights --warehouse demo-warehouse
+    """
+    from hindstream.cli.topics import print_topic, print_topics  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    if name is None:
+        print_topics(given, output)
+    else:
+        print_topic(name, given, output, scan=scan)
+
+
+@app.command(rich_help_panel=LOOK)
+def show(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KEY",
+            help="Only records with this key: text, or JSON if it is not text; of a window the plain key.",
+        ),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="The first offset, or the least timestamp: ISO 8601 with time zone.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="The offset or timestamp before which records are shown.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Number of records; default: 20, or all records of a key.")
+    ] = None,
+    output: Annotated[Literal["table", "json", "csv"], typer.Option(help="Output format.")] = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show records of a topic: a source, a sink, a job's late or quarantined records, a changelog.
+
+    A key is looked for where Kafka's partitioner puts it, and elsewhere only if it is not there.
+
+    Example: hindstream show flights JFK --from 2013-02-01T00:00Z --to 2013-02-02T00:00Z
+    """
+    from hindstream.cli.show import print_records  # noqa: PLC0415
+
+    most = limit or (_FEW_ROWS if key is None else None)
+    given = given_settings(settings, warehouse=warehouse)
+    print_records(topic, key, given, start=start, end=end, partition=partition, limit=most, output=output)
+
+
+@app.command(rich_help_panel=LOOK)
 def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
     """Show a job's runs: commits, slices, records, size of the state, open windows.
 
@@ -233,7 +315,7 @@ def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = No
     print_status(job_name(job), given_settings(settings, warehouse=warehouse))
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def placement(
     job: JobName,
     run_id: RunId = None,
@@ -250,7 +332,7 @@ def placement(
     print_placement(job_name(job), run_id, given_settings(settings, warehouse=warehouse), output)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def describe(job: JobReference) -> None:
     """Show a job's topology as text, as Kafka Streams describes it. The job's report shows it as a picture.
 
@@ -261,12 +343,15 @@ def describe(job: JobReference) -> None:
     typer.echo(load_job(job).topology.describe(), nl=False)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def inspect(
     job: JobName,
-    store: Annotated[str | None, typer.Argument(help="The store's name; default: list the stores.")] = None,
+    store: Annotated[
+        str | None, typer.Argument(metavar="STORE", help="The store's name; default: list the stores.")
+    ] = None,
     key: Annotated[
-        str | None, typer.Argument(help="The key: text, or JSON if it is not text; default: all keys.")
+        str | None,
+        typer.Argument(metavar="KEY", help="The key: text, or JSON if it is not text; default: all keys."),
     ] = None,
     as_of: Annotated[str | None, typer.Option(help="At this time: ISO 8601 with time zone; default: latest.")] = None,
     commit: Annotated[int | None, typer.Option(help="At this commit; default: the newest.")] = None,
@@ -291,10 +376,11 @@ def inspect(
     print_rows(name, store, key, as_of, commit, given, history=history, limit=most, output=output)
 
 
-@app.command()
+@app.command(rich_help_panel=BEGIN)
 def doctor(
     job: Annotated[
-        str | None, typer.Argument(help="A job: its name, or FILE.py:NAME, which also checks its sinks in Kafka.")
+        str | None,
+        typer.Argument(metavar="JOB", help="A job: its name, or FILE.py:NAME, which also checks its sinks in Kafka."),
     ] = None,
     topics: Annotated[str | None, typer.Option(help="Topics to archive: FILE.py:NAME.")] = None,
     handover: Annotated[str | None, typer.Option(help="A hand-over to a live application: FILE.py:NAME.")] = None,
@@ -327,8 +413,13 @@ def doctor(
         raise typer.Exit(ConfigurationError.exit_code)
 
 
-@app.command()
-def release(job: JobName, holder: str, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+@app.command(rich_help_panel=MEND)
+def release(
+    job: JobName,
+    holder: Annotated[str, typer.Argument(metavar="HOLDER", help="Who holds it, as the refused command says.")],
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
     """Release a job that is still held by a command that nobody is running any more.
 
     Example: hindstream release rates migration-of-rates
@@ -339,16 +430,20 @@ def release(job: JobName, holder: str, warehouse: Warehouse = None, settings: As
     release_hold(open_warehouse(given_settings(settings, warehouse=warehouse)), job_name(job), holder)
 
 
-@app.command()
-def settings(warehouse: Warehouse = None, until: Until = None, assignments: Assignments = None) -> None:
-    """Show every setting, its value, and where the value comes from.
+@app.command(rich_help_panel=BEGIN)
+def settings(
+    output: JsonOrText = "table", warehouse: Warehouse = None, until: Until = None, assignments: Assignments = None
+) -> None:
+    """Show every setting, its value, where the value comes from, and what the setting does.
 
     Example: HINDSTREAM_SPARK_MASTER=local[4] hindstream settings
     """
-    typer.echo(given_settings(assignments, warehouse=warehouse, until=until).explain())
+    from hindstream.cli.settings import print_settings  # noqa: PLC0415
+
+    print_settings(given_settings(assignments, warehouse=warehouse, until=until), output)
 
 
-@app.command()
+@app.command(rich_help_panel=PHASES)
 def plan(
     job: JobReference,
     until: Until = None,
@@ -374,7 +469,9 @@ def _phase_command(name: str, description: str) -> None:
     ) -> None:
         _phase(name, job, given_settings(settings, warehouse=warehouse), run_id)
 
-    app.command(name, help=f"{description}\n\nExample: hindstream {name} jobs/flights.py:job")(command)
+    app.command(name, rich_help_panel=PHASES, help=f"{description}\n\nExample: hindstream {name} jobs/flights.py:job")(
+        command
+    )
 
 
 _phase_command("replay", "Second phase: replay the planned slice on Spark, and stage the result.")
@@ -383,6 +480,10 @@ _phase_command("commit", "Fourth phase: make the audited run true.")
 _phase_command("publish", "Fifth phase: add the committed files to the sink topics.")
 _phase_command("maintain", "Sixth phase: expire old state and leftovers.")
 _phase_command("report", "Last phase: write the pages of the run and of the job.")
+
+app.add_typer(topic, rich_help_panel=LOOK)
+app.add_typer(state, rich_help_panel=MEND)
+app.add_typer(migrate, rich_help_panel=MEND)
 
 
 def _phase(name: str, job: str, settings: Settings, run_id: str | None) -> Any:

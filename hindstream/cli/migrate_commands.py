@@ -16,12 +16,14 @@ from hindstream.cli.arguments import (
     given_settings,
     job_name,
 )
+from hindstream.cli.help import GroupedCommands
 
 if TYPE_CHECKING:
     from hindstream.kafka.live_migration import LiveStore
 
 migrate = typer.Typer(
     name="migrate",
+    cls=GroupedCommands,
     help="Migrate a table's store: to versioned or plain, to another retention, or to another name.\n\n"
     "Change the job's topology first; then plan, run and, if needed, rollback.\n\n"
     "Example: hindstream migrate plan jobs/rates.py:job --store rates",
@@ -106,6 +108,7 @@ def migrate_rollback(
 
 live = typer.Typer(
     name="live",
+    cls=GroupedCommands,
     help="Make the store of a live Kafka Streams application versioned: KIP-889's procedure.\n\n"
     "Stop the application, prepare, start it with its new store, stop it, verify, start it.\n\n"
     "Example: hindstream migrate live plan rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams",

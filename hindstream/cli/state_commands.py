@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-import typer.core
 
 from hindstream.cli.arguments import Assignments, JobName, Warehouse, given_settings, job_name
+from hindstream.cli.help import CommandByDefault
 from statelib.errors.kinds import ConfigurationError
-
-
-class _StateGroup(typer.core.TyperGroup):
-    """``hindstream state JOB`` is ``hindstream state list JOB``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts ``list`` before what is neither a command nor an option."""
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
 
 state = typer.Typer(
     name="state",
-    cls=_StateGroup,
+    cls=CommandByDefault,
     help="Show the commits of a job: 'hindstream state JOB'; verify every byte, roll back to a commit, rebuild"
     " the newest state, republish a topic, or let changelogs keep more.\n\n"
     "Example: hindstream state flight-delays --warehouse demo-warehouse",

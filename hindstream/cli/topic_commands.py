@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-import typer.core
 
 from hindstream.cli.arguments import Assignments, Warehouse, given_settings
-
-
-class _TopicGroup(typer.core.TyperGroup):
-    """``hindstream topic TOPIC`` is ``hindstream topic history TOPIC``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts ``history`` before what is neither a command nor an option."""
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            args = ["history", *args]
-        return super().parse_args(ctx, args)
-
+from hindstream.cli.help import CommandByDefault
 
 topic = typer.Typer(
     name="topic",
-    cls=_TopicGroup,
+    cls=CommandByDefault,
     help="Show what Hindstream and other programs have committed to a topic's archive: 'hindstream topic TOPIC'; or"
     " restore a former version of it.\n\n"
     "Example: hindstream topic flights --warehouse demo-warehouse",

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from statelib.documents.manifests import Audit, Commit, Plan, Staged, TopologyDescription
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError, FencedError
+from statelib.topics.places import archive_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,7 +58,7 @@ def parse_run_id(name: str) -> tuple[int, int] | None:
 
 def topic_path(topic: str) -> str:
     """The archive of a topic, below the warehouse."""
-    return f"topics/{topic}"
+    return archive_path(topic)
 
 
 def rollback_path(topic: str, commit: int) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -48,6 +49,16 @@ if TYPE_CHECKING:
 _MASK = "***"
 
 _LIMITS = RequestLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedSetting:
+    """A setting for a person: its value as text, where that is from, and what it does."""
+
+    name: str
+    value: str
+    origin: str
+    description: str
 
 
 class Settings(BaseSettings):
@@ -272,11 +283,18 @@ class Settings(BaseSettings):
         """Where the value of a setting is from, for a person."""
         return self._origins.get(name, "default")
 
+    def explained(self) -> list[ExplainedSetting]:
+        """Each setting, its value, where that is from and what it does; credentials masked."""
+        return [
+            ExplainedSetting(name, _shown(name, getattr(self, name)), self.origin(name), field.description or "")
+            for name, field in type(self).model_fields.items()
+        ]
+
     def explain(self) -> str:
         """Each setting, its value and where that is from, one a line; credentials masked."""
-        shown = {name: _shown(name, getattr(self, name)) for name in type(self).model_fields}
-        names, values = max(map(len, shown)), max(map(len, shown.values()))
-        return "\n".join(f"{name:<{names}}  {value:<{values}}  {self.origin(name)}" for name, value in shown.items())
+        found = self.explained()
+        names, values = max(len(one.name) for one in found), max(len(one.value) for one in found)
+        return "\n".join(f"{one.name:<{names}}  {one.value:<{values}}  {one.origin}" for one in found)
 
 
 def load_settings(

@@ -190,9 +190,8 @@ class DeltaLog:
         topic = table.metadata().name or self.uri
         try:
             self._check_features(table, topic)
-            files: FileIndex | InputError = FileIndex(
-                pa.table(table.get_add_actions(flatten=True)), topic=topic, uri=self.uri
-            )
+            actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True))  # pa.table imports pandas
+            files: FileIndex | InputError = FileIndex(actions.read_all(), topic=topic, uri=self.uri)
         except InputError as error:
             files = error
         loaded = LoadedVersion(table, files, self._transactions(table))

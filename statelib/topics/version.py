@@ -29,7 +29,7 @@ from statelib.topics.schema_changes import united
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from statelib.topics.file_index import FileIndex
+    from statelib.topics.file_index import FileColumns, FileIndex
     from statelib.topics.files import ArchiveFile
 
 FORMAT_VERSION = 2
@@ -125,6 +125,11 @@ class TopicVersion:
         """The files that hold offsets from ``start_offset`` to before ``end_offset`` (None: to the end), ascending."""
         self._check_partition(partition)
         return self._files.in_range(partition, start_offset, end_offset)
+
+    def file_columns(self, partition: int) -> FileColumns:
+        """What the log says of all files of a partition, as columns."""
+        self._check_partition(partition)
+        return self._files.columns_of(partition)
 
     def all_files(self) -> list[ArchiveFile]:
         """The files of all partitions, ascending by partition and offset."""

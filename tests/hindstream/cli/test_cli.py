@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from hindstream.demo import NAME
+from statelib.settings.settings import Settings
 from statelib.storage import Storage
 from tests.command import hindstream, run
+from tests.conftest import ROOT
 from tests.hindstream.report.documents import FROM_2100, WINDOWS, make_run
 
 COMMANDS = (
     "demo", "run", "backfill", "status", "describe", "inspect", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
-    "archive", "handover", "takeover", "doctor", "placement",
+    "archive", "handover", "takeover", "doctor", "placement", "jobs", "topics", "show",
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "republish", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")
@@ -118,6 +122,12 @@ def test_settings_say_where_each_value_is_from(tmp_path) -> None:
     assert "HINDSTREAM_BATCH_RECORDS" in shown["batch_records"]
     assert "hindstream.toml" in shown["semantics"]
     assert shown["state_dir"].endswith("default")
+    assert "root of all durable data" in result.stdout
+    of_all = hindstream("settings", "--output", "json", cwd=tmp_path).stdout.splitlines()
+    found = {setting["name"]: setting for setting in map(json.loads, of_all)}
+    assert found.keys() == Settings.model_fields.keys()
+    assert all(setting["description"] for setting in found.values())
+    assert (found["semantics"]["value"], found["semantics"]["origin"]) == ("kafka-4.3", "file hindstream.toml")
 
 
 def test_status_shows_runs_stores_and_open_windows(tmp_path) -> None:
@@ -155,6 +165,24 @@ def test_a_topology_is_described(tmp_path) -> None:
     assert result.stdout.startswith("Topologies:\n   Sub-topology: 0\n    Source: ")
     assert "    Sink: " in result.stdout
     assert result.stdout.endswith("\n\n")
+
+
+def test_a_job_of_a_module_in_the_current_directory_is_found(tmp_path) -> None:
+    (tmp_path / "jobs").mkdir()
+    shutil.copy(ROOT / "examples" / "page_views.py", tmp_path / "jobs" / "flow.py")
+    described = hindstream("describe", "jobs.flow:job", cwd=tmp_path)
+    assert described.stdout.startswith("Topologies:")
+    as_installed = run(sys.executable, "-c", _AS_A_SCRIPT, "describe", "jobs.flow:job", cwd=tmp_path)
+    assert as_installed.stdout == described.stdout
+
+
+_AS_A_SCRIPT = f"""
+import sys
+sys.path[:] = [{str(ROOT)!r}, *filter(None, sys.path)]
+sys.argv[0] = "hindstream"
+from hindstream.cli.main import main
+main()
+"""
 
 
 def test_planning_without_archives_says_so(tmp_path) -> None:

@@ -1,0 +1,72 @@
+"""Rows of data for a person or a program: a table, JSON, an object a line, or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+from rich import box
+from rich.table import Table
+
+from hindstream.console.output import standard_output
+from statelib.columns.time_columns import python_values, time_texts
+from statelib.serdes.json import readable_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RowFormat = Literal["table", "json", "csv"]
+
+
+def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows of a batch as Python values, columns of times as text in ISO 8601."""
+    columns = [
+        time_texts(column, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(column.type) else column
+        for column in batch.columns
+    ]
+    readable = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    return python_values(readable.to_struct_array())
+
+
+def write_rows(
+    rows: Iterable[dict[str, Any]],
+    names: list[str],
+    title: str,
+    output: RowFormat,
+    *,
+    nothing: str = "There is nothing.",
+) -> None:
+    """Prints rows, one at a time where the format allows it.
+
+    Args:
+        rows: By name of the column.
+        names: The columns.
+        title: Of the table.
+        output: The format; `readable_json` says how bytes and NaN are shown.
+        nothing: What stands in the place of a table without rows.
+    """
+    if output == "json":
+        for row in rows:
+            sys.stdout.write(f"{_text(row)}\n")
+    elif output == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([_cell(row[name]) for name in names] for row in rows)
+    else:
+        table = Table(*names, box=box.SIMPLE_HEAD, pad_edge=False)
+        for row in rows:
+            table.add_row(*[_cell(row[name]) for name in names])
+        standard_output().print(*([title, table] if table.row_count else [nothing]), sep="\n")
+
+
+def _cell(value: object) -> str:
+    """A cell: nothing, a text as it is (bytes, decimals and NaN are texts in JSON), or JSON."""
+    text = "" if value is None else value if isinstance(value, str) else _text(value)
+    return json.loads(text) if text.startswith('"') and not isinstance(value, str) else text
+
+
+def _text(value: object) -> str:
+    return readable_json(value, separators=(", ", ": "))
