@@ -8,25 +8,29 @@ from rich import box
 from rich.table import Table
 
 from hindstream.console.numbers import count_text
-from hindstream.console.output import standard_output
+from hindstream.console.results import Results
 from hindstream.spark.kafka.archive import archive_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from hindstream.console.json_lines import Output
     from hindstream.spark.kafka.archive import Copied
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.settings.settings import Settings
 
 
-def run_archive(topics: Sequence[KafkaTopic], settings: Settings) -> None:
+def run_archive(topics: Sequence[KafkaTopic], settings: Settings, output: Output = "table") -> None:
     """Copies what is new, and prints a line for each topic. Raises as `hindstream.kafka.archive_topics` does."""
     done: list[Copied] = []
     try:
         done.extend(archive_topics(topics, settings))
     finally:
         if done:
-            standard_output().print(_table(done))
+            out = Results(output)
+            out.table(_table(done))
+            for copied in done:
+                out.result(copied)
 
 
 def _table(done: Iterable[Copied]) -> Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.airflow.embedded import backfill
 from hindstream.cli.slices import Every, slice_ends_ms, time_of, time_zone
+from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import time_text
 from hindstream.console.output import standard_output
 from hindstream.console.progress import slice_progress
@@ -17,6 +18,7 @@ from statelib.settings.local_dir import for_all_hosts
 
 if TYPE_CHECKING:
     from hindstream.airflow.embedded import SliceRun
+    from hindstream.console.json_lines import Output
     from statelib.settings.settings import Settings
 
 
@@ -28,6 +30,7 @@ def run_backfill(
     timezone: str | None,
     airflow_home: str,
     settings: Settings,
+    output: Output = "table",
 ) -> None:
     """Runs the slices from ``start`` to ``end``; prints a line for each. Only the last one may seal the job.
 
@@ -44,6 +47,10 @@ def run_backfill(
         bar = progress.add_task("replaying slices", total=len(ends))
 
         def tell(run: SliceRun) -> None:
+            if output == "json":
+                print_json({"until_ms": run.until_ms, "run": run.run_id, "future_records": run.future_records})
+                progress.advance(bar)
+                return
             what = f"run {run.run_id}" if run.run_id else "nothing to do"
             console.print(f"before {time_text(run.until_ms)}: {what}", highlight=False, soft_wrap=True)
             for record in run.future_records:

@@ -4,45 +4,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
 from rich import box
 from rich.table import Table
 
 from hindstream.console.numbers import count_text
-from hindstream.console.output import standard_output
+from hindstream.console.results import Results
 from hindstream.kafka.handover import hand_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from hindstream.console.json_lines import Output
     from statelib.job.handover import Handover, StoreChangelog
     from statelib.settings.settings import Settings
 
 
-def run_handover(handover: Handover, settings: Settings, *, commit: int | None, replace: bool, stopped: bool) -> None:
+def run_handover(
+    handover: Handover,
+    settings: Settings,
+    *,
+    commit: int | None,
+    replace: bool,
+    stopped: bool,
+    output: Output = "table",
+) -> None:
     """Hands over, and prints what. Raises as `hindstream.kafka.handover.hand_over` does."""
     done = hand_over(handover, settings, commit=commit, replace=replace, stopped=stopped)
-    print_changelogs(done.stores)
-    print_offsets(done.offsets)
-    typer.echo(
+    out = Results(output)
+    print_changelogs(done.stores, out)
+    print_offsets(done.offsets, out)
+    out.say(
         f"{done.group} continues from commit {done.commit} of {handover.job}. Everything was read back and is equal."
     )
+    of = {"job": handover.job, "commit": done.commit, "group": done.group, "stores": done.stores}
+    out.result({**of, "offsets": offsets_data(done.offsets)})
 
 
-def print_changelogs(stores: Iterable[StoreChangelog]) -> None:
+def print_changelogs(stores: Iterable[StoreChangelog], out: Results) -> None:
     """Prints stores with what they were carried over in."""
     table = Table("store", "changelog", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("records", justify="right")
     for of in stores:
         table.add_row(of.store, of.changelog, count_text(of.records))
-    standard_output().print(table)
+    out.table(table)
 
 
-def print_offsets(offsets: Mapping[tuple[str, int], int]) -> None:
+def offsets_data(offsets: Mapping[tuple[str, int], int]) -> list[dict[str, object]]:
+    """Where the other side goes on, as JSON data."""
+    return [{"topic": topic, "partition": partition, "offset": n} for (topic, partition), n in sorted(offsets.items())]
+
+
+def print_offsets(offsets: Mapping[tuple[str, int], int], out: Results) -> None:
     """Prints where the other side goes on, by topic and partition."""
     table = Table("topic", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("partition", justify="right")
     table.add_column("continues at", justify="right")
     for (topic, partition), offset in sorted(offsets.items()):
         table.add_row(topic, str(partition), count_text(offset))
-    standard_output().print(table)
+    out.table(table)

@@ -97,6 +97,7 @@ def main() -> None:
 @app.command(rich_help_panel=BEGIN)
 def demo(
     warehouse: Annotated[str, typer.Option(help="Folder for all files of the demo.")] = "demo-warehouse",
+    output: JsonOrText = "table",
     *,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete the demo's files there, and start over.")] = False,
 ) -> None:
@@ -107,7 +108,7 @@ def demo(
     from hindstream.demo.run import run_demo  # noqa: PLC0415
 
     logging.getLogger().setLevel(logging.WARNING)  # the summary says it all
-    run_demo(warehouse, fresh=fresh)
+    run_demo(warehouse, fresh=fresh, output=output)
 
 
 @app.command(rich_help_panel=BRING)
@@ -119,6 +120,7 @@ def archive(
         ),
     ],
     until: Until = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
@@ -129,13 +131,14 @@ def archive(
     from hindstream.cli.archive import run_archive  # noqa: PLC0415
     from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
 
-    run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until))
+    run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until), output)
 
 
 @app.command(rich_help_panel=LIVE)
 def handover(
     what: Annotated[str, typer.Argument(metavar="HANDOVER", help="The Handover: FILE.py:NAME, PACKAGE.MODULE:NAME.")],
     commit: Annotated[int | None, typer.Option(help="The job's commit; default: the newest.")] = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -152,7 +155,7 @@ def handover(
     from statelib.job.handover import load_handover  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    run_handover(load_handover(what), given, commit=commit, replace=replace, stopped=stopped)
+    run_handover(load_handover(what), given, commit=commit, replace=replace, stopped=stopped, output=output)
 
 
 @app.command(rich_help_panel=LIVE)
@@ -161,6 +164,7 @@ def takeover(
     handover: Annotated[
         str | None, typer.Option(help="The Handover: FILE.py:NAME. Default: `handover` beside the job.")
     ] = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -175,29 +179,34 @@ def takeover(
     from statelib.job.job import load_job  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    run_takeover(load_job(job), load_handover(handover or job.partition(":")[0]), given, stopped=stopped)
+    run_takeover(load_job(job), load_handover(handover or job.partition(":")[0]), given, stopped=stopped, output=output)
 
 
 @app.command(rich_help_panel=REPLAY)
 def run(
     job: JobReference,
     until: Until = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
     seal: Seal = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only show what would be read, whether expectations fit, how long it may take."),
+    ] = False,
 ) -> None:
     """Run one slice in this process: plan, replay, audit, commit, publish, maintain, report.
 
     Example: hindstream run jobs/flights.py:job --until 2013-02-01T00:00Z
     """
-    from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415
-    from statelib.commits import NothingToDo  # noqa: PLC0415
+    from hindstream.cli.run import print_preview  # noqa: PLC0415
+    from hindstream.cli.run import run as run_one  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
-    result = run_slice(load_job(job), given)
-    typer.echo(str(result) if isinstance(result, NothingToDo) else f"Report: {result.report}")
+    do = print_preview if dry_run else run_one
+    do(load_job(job), given, output)
 
 
 @app.command(rich_help_panel=REPLAY)
@@ -213,6 +222,7 @@ def backfill(
     airflow_home: Annotated[
         str, typer.Option(help="Airflow's home, with its database and log.")
     ] = ".hindstream/airflow",
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -225,7 +235,7 @@ def backfill(
     from hindstream.cli.backfill import run_backfill  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, end_of_input=sealed(seal))
-    run_backfill(job, start, end, every, timezone, airflow_home, given)
+    run_backfill(job, start, end, every, timezone, airflow_home, given, output)
 
 
 @app.command(rich_help_panel=LOOK)
@@ -305,21 +315,23 @@ def show(
 
 
 @app.command(rich_help_panel=LOOK)
-def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+def status(
+    job: JobName, output: JsonOrText = "table", warehouse: Warehouse = None, settings: Assignments = None
+) -> None:
     """Show a job's runs: commits, slices, records, size of the state, open windows.
 
     Example: hindstream status flight-delays --warehouse demo-warehouse
     """
     from hindstream.cli.status import print_status  # noqa: PLC0415
 
-    print_status(job_name(job), given_settings(settings, warehouse=warehouse))
+    print_status(job_name(job), given_settings(settings, warehouse=warehouse), output)
 
 
 @app.command(rich_help_panel=LOOK)
 def placement(
     job: JobName,
     run_id: RunId = None,
-    output: Annotated[Literal["table", "json"], typer.Option(help="Output format.")] = "table",
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
@@ -333,14 +345,15 @@ def placement(
 
 
 @app.command(rich_help_panel=LOOK)
-def describe(job: JobReference) -> None:
+def describe(job: JobReference, output: JsonOrText = "table") -> None:
     """Show a job's topology as text, as Kafka Streams describes it. The job's report shows it as a picture.
 
     Example: hindstream describe hindstream.demo.job:job
     """
+    from hindstream.cli.describe import print_topology  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    typer.echo(load_job(job).topology.describe(), nl=False)
+    print_topology(load_job(job), output)
 
 
 @app.command(rich_help_panel=LOOK)
@@ -385,6 +398,7 @@ def doctor(
     topics: Annotated[str | None, typer.Option(help="Topics to archive: FILE.py:NAME.")] = None,
     handover: Annotated[str | None, typer.Option(help="A hand-over to a live application: FILE.py:NAME.")] = None,
     connection: Annotated[str | None, typer.Option(help="Airflow's connection for the object store.")] = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -409,7 +423,7 @@ def doctor(
         connection=connection,
         with_spark=spark,
     )
-    if not print_findings(findings):
+    if not print_findings(findings, output):
         raise typer.Exit(ConfigurationError.exit_code)
 
 
@@ -447,6 +461,7 @@ def settings(
 def plan(
     job: JobReference,
     until: Until = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -456,9 +471,11 @@ def plan(
 
     Example: hindstream plan jobs/flights.py:job --until 2013-02-01T00:00Z
     """
+    from hindstream.cli.run import print_planned  # noqa: PLC0415
+
     given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
     planned = _phase("plan", job, given, None)
-    typer.echo(getattr(planned, "run_id", None) or str(planned))
+    print_planned(planned, output)
 
 
 def _phase_command(name: str, description: str) -> None:

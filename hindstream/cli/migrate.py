@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from hindstream.console.numbers import count_text, time_text
-from hindstream.console.output import standard_output
+from hindstream.console.results import Results
 from hindstream.runs import open_warehouse
 from hindstream.spark.migration import migrate
 from statelib.commits import CommitLog
@@ -17,35 +17,42 @@ from statelib.commits import CommitLog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hindstream.spark.migration.migrate import Verified
+    from hindstream.console.json_lines import Output
+    from hindstream.spark.migration.migrate import MigrationPreview, Verified
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
 
-def print_plan(job: Job, settings: Settings, stores: Sequence[str]) -> None:
+def print_plan(job: Job, settings: Settings, stores: Sequence[str], output: Output = "table") -> None:
     """Prints what migrating ``stores`` would do."""
-    typer.echo("\n".join(migrate.preview(job, settings, stores).lines()))
-    typer.echo("Nothing was changed.")
+    out, found = Results(output), migrate.preview(job, settings, stores)
+    _say(found, out)
+    out.result(found)
 
 
-def run(job: Job, settings: Settings, stores: Sequence[str], *, yes: bool) -> None:
+def _say(found: MigrationPreview, out: Results) -> None:
+    out.say("\n".join(found.lines()))
+    out.say("Nothing was changed.")
+
+
+def run(job: Job, settings: Settings, stores: Sequence[str], *, yes: bool, output: Output = "table") -> None:
     """Prints what a migration does, asks, and does it.
 
     Raises:
         CorruptedDataError: A latest value is not what it was.
     """
-    warehouse = open_warehouse(settings)
+    warehouse, out = open_warehouse(settings), Results(output)
     head = CommitLog(warehouse, job.name).head()
     if head is None or head.fingerprint != job.topology.fingerprint:
-        print_plan(job, settings, stores)
+        _say(migrate.preview(job, settings, stores), out)
         if not yes and not typer.confirm("Migrate?", err=True):
             raise typer.Exit(1)
     made, found = migrate.run(job, settings, stores)
-    typer.echo(f"{job.name}: commit {made.commit} has the migrated stores.")
-    print_verified(found, job.name)
+    out.say(f"{job.name}: commit {made.commit} has the migrated stores.")
+    print_verified(found, job.name, made.commit, output)
 
 
-def print_verified(found: Sequence[Verified], job: str) -> None:
+def print_verified(found: Sequence[Verified], job: str, commit: int, output: Output = "table") -> None:
     """Prints the comparison of latest values, by store and task.
 
     Raises:
@@ -60,5 +67,7 @@ def print_verified(found: Sequence[Verified], job: str) -> None:
         compared = part.comparison
         counts = (compared.equal, compared.by_order, compared.differences, compared.versions)
         table.add_row(part.store, part.task_id, *map(count_text, counts), time_text(compared.oldest_ms))
-    standard_output().print(table)
+    out = Results(output)
+    out.table(table)
+    out.result({"job": job, "commit": commit, "stores": found})
     migrate.check_equal(job, found)

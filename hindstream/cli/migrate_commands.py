@@ -11,6 +11,7 @@ from hindstream.cli.arguments import (
     Assignments,
     JobName,
     JobReference,
+    JsonOrText,
     Stopped,
     Warehouse,
     given_settings,
@@ -37,7 +38,13 @@ Stores = Annotated[
 
 
 @migrate.command("plan")
-def migrate_plan(job: JobReference, store: Stores, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+def migrate_plan(
+    job: JobReference,
+    store: Stores,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
     """Show what a migration would do, and change nothing.
 
     Example: hindstream migrate plan jobs/rates.py:job --store rates
@@ -45,13 +52,14 @@ def migrate_plan(job: JobReference, store: Stores, warehouse: Warehouse = None, 
     from hindstream.cli.migrate import print_plan  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    print_plan(load_job(job), given_settings(settings, warehouse=warehouse), store)
+    print_plan(load_job(job), given_settings(settings, warehouse=warehouse), store, output)
 
 
 @migrate.command("run")
 def migrate_run(
     job: JobReference,
     store: Stores,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -66,13 +74,14 @@ def migrate_run(
     from hindstream.cli.migrate import run  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    run(load_job(job), given_settings(settings, warehouse=warehouse), store, yes=yes)
+    run(load_job(job), given_settings(settings, warehouse=warehouse), store, yes=yes, output=output)
 
 
 @migrate.command("verify")
 def migrate_verify(
     job: JobName,
     commit: Annotated[int | None, typer.Option(help="The commit of the migration; default: the newest.")] = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
@@ -87,23 +96,31 @@ def migrate_verify(
 
     given, name = given_settings(settings, warehouse=warehouse), job_name(job)
     log = CommitLog(open_warehouse(given), name)
-    print_verified(verify(name, given, log.read(commit or log.head_number())), name)
+    made = log.read(commit or log.head_number())
+    print_verified(verify(name, given, made), name, made.commit, output)
 
 
 @migrate.command("rollback")
 def migrate_rollback(
-    job: JobReference, store: Stores, warehouse: Warehouse = None, settings: Assignments = None
+    job: JobReference,
+    store: Stores,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
 ) -> None:
     """Undo a migration that is the newest commit or is not committed yet, and release the job.
 
     Example: hindstream migrate rollback jobs/rates.py:job --store rates
     """
+    from hindstream.console.results import Results  # noqa: PLC0415
     from hindstream.spark.migration.migrate import take_back  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
     loaded = load_job(job)
     head = take_back(loaded, given_settings(settings, warehouse=warehouse), store)
-    typer.echo(f"{loaded.name}: commit {head.commit} is the head.")
+    out = Results(output)
+    out.say(f"{loaded.name}: commit {head.commit} is the head.")
+    out.result({"job": loaded.name, "commit": head.commit})
 
 
 live = typer.Typer(
@@ -133,6 +150,7 @@ def live_plan(
     history_retention: Retention,
     state_dir: StateDir,
     changelog: ChangelogTopic = None,
+    output: JsonOrText = "table",
     settings: Assignments = None,
 ) -> None:
     """Show what the changelog still has and what would be done. Changes nothing; the application may run.
@@ -141,7 +159,7 @@ def live_plan(
     """
     from hindstream.cli.live_migration import print_plan  # noqa: PLC0415
 
-    print_plan(_live(application, store, history_retention, state_dir, changelog), given_settings(settings))
+    print_plan(_live(application, store, history_retention, state_dir, changelog), given_settings(settings), output)
 
 
 @live.command("prepare")
@@ -151,6 +169,7 @@ def live_prepare(
     history_retention: Retention,
     state_dir: StateDir,
     changelog: ChangelogTopic = None,
+    output: JsonOrText = "table",
     settings: Assignments = None,
     *,
     stopped: Stopped = False,
@@ -162,7 +181,9 @@ def live_prepare(
     from hindstream.cli.live_migration import run_prepare  # noqa: PLC0415
 
     run_prepare(
-        _live(application, store, history_retention, state_dir, changelog, stopped=stopped), given_settings(settings)
+        _live(application, store, history_retention, state_dir, changelog, stopped=stopped),
+        given_settings(settings),
+        output,
     )
 
 
@@ -173,6 +194,7 @@ def live_verify(
     history_retention: Retention,
     state_dir: StateDir,
     changelog: ChangelogTopic = None,
+    output: JsonOrText = "table",
     settings: Assignments = None,
     *,
     stopped: Stopped = False,
@@ -184,7 +206,9 @@ def live_verify(
     from hindstream.cli.live_migration import run_verify  # noqa: PLC0415
 
     run_verify(
-        _live(application, store, history_retention, state_dir, changelog, stopped=stopped), given_settings(settings)
+        _live(application, store, history_retention, state_dir, changelog, stopped=stopped),
+        given_settings(settings),
+        output,
     )
 
 
@@ -197,6 +221,7 @@ def live_rollback(
     former_lag: Annotated[
         int | None, typer.Option(help="The former min.compaction.lag.ms; default: the broker's.")
     ] = None,
+    output: JsonOrText = "table",
     settings: Assignments = None,
     *,
     stopped: Stopped = False,
@@ -208,7 +233,7 @@ def live_rollback(
     from hindstream.cli.live_migration import run_rollback  # noqa: PLC0415
 
     of = _live(application, store, "0s", state_dir, changelog, stopped=stopped)
-    run_rollback(of, given_settings(settings), former_lag)
+    run_rollback(of, given_settings(settings), former_lag, output)
 
 
 def _live(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
 import typer
 from rich import box
 from rich.table import Table
 
+from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import bytes_text, count_text, seconds_text
 from hindstream.console.output import standard_output
 from hindstream.report.documents import RunDocuments, load_run
@@ -44,8 +43,7 @@ def print_placement(job: str, run_id: str | None, settings: Settings, output: Li
         raise ConfigurationError(what, job=job, run=run.run_id, next_step=step)
     hosts, tasks = host_rows(run), task_rows(run)
     if output == "json":
-        rows = {"run": run.run_id, "hosts": list(map(asdict, hosts)), "tasks": list(map(asdict, tasks))}
-        typer.echo(json.dumps(rows, indent=1))
+        print_json({"run": run.run_id, "hosts": hosts, "tasks": tasks})
         return
     console = standard_output()
     typer.echo(_headline(run))

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from hindstream.console.numbers import bytes_text, time_text
-from hindstream.console.output import standard_output
+from hindstream.console.results import Results
 from hindstream.runs import now_ms, open_warehouse, retention
 from hindstream.spark.migration import rebuild
 from hindstream.spark.placement.hosts import clean_hosts
@@ -23,12 +23,13 @@ from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hindstream.console.json_lines import Output
     from statelib.commits import RollbackPreview
     from statelib.documents.manifests import Commit
     from statelib.settings.settings import Settings
 
 
-def print_commits(job: str, settings: Settings) -> None:
+def print_commits(job: str, settings: Settings, output: Output = "table") -> None:
     """Prints a line for each commit whose state can be restored, and what maintenance would free.
 
     Raises:
@@ -43,7 +44,8 @@ def print_commits(job: str, settings: Settings) -> None:
     commits = [log.read(n) for n in range(oldest, head + 1)]
     references = Counter(place for commit in commits for place in _files(commit))
     taken_back = rolled_back(commits)
-    console = standard_output()
+    out = Results(output)
+    rows = []
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("commit", no_wrap=True)
     for name in ("made", "slice before"):
@@ -54,6 +56,7 @@ def print_commits(job: str, settings: Settings) -> None:
     for commit in commits:
         sizes = _files(commit)
         unique = sum(size for place, size in sizes.items() if references[place] == 1)
+        remark = _remark(commit, taken_back.get(commit.commit), is_head=commit.commit == head)
         table.add_row(
             str(commit.commit),
             time_text(commit.created_at_ms).removesuffix(" UTC"),
@@ -61,23 +64,25 @@ def print_commits(job: str, settings: Settings) -> None:
             bytes_text(sum(sizes.values())),
             bytes_text(sum(sizes.values()) - unique),
             bytes_text(unique),
-            _remark(commit, taken_back.get(commit.commit), is_head=commit.commit == head),
+            remark,
         )
-    console.print(table)
+        of = {"commit": commit.commit, "committed_at_ms": commit.created_at_ms, "until_ms": commit.until_ms}
+        rows.append({**of, "state_bytes": sum(sizes.values()), "unique_bytes": unique, "remark": remark})
+    out.table(table)
     if oldest > 1:
-        console.print(f"The states of commits 1 to {oldest - 1} have expired.", highlight=False)
+        out.say(f"The states of commits 1 to {oldest - 1} have expired.")
     all_bytes = sum({place: size for commit in commits for place, size in _files(commit).items()}.values())
-    console.print(f"State files of these commits: {bytes_text(all_bytes)}.", highlight=False)
+    out.say(f"State files of these commits: {bytes_text(all_bytes)}.")
     would = maintain(warehouse, job, retention(settings), now_ms=now_ms(), dry_run=True)
     freed = f"{counted(would.deleted_files, 'file')}, {bytes_text(would.deleted_bytes)}"
-    console.print(
-        f"Maintenance would free {freed}, and keep commit {would.oldest_restorable} and later.",
-        soft_wrap=True,
-        highlight=False,
-    )
+    out.say(f"Maintenance would free {freed}, and keep commit {would.oldest_restorable} and later.")
+    free = {"files": would.deleted_files, "size_bytes": would.deleted_bytes, "oldest_kept": would.oldest_restorable}
+    out.result({"job": job, "commits": rows, "state_bytes": all_bytes, "maintenance_would_free": free})
 
 
-def print_verification(job: str, settings: Settings, commit: int | None, *, everything: bool) -> None:
+def print_verification(
+    job: str, settings: Settings, commit: int | None, *, everything: bool, output: Output = "table"
+) -> None:
     """Reads every byte of commits, and prints what is damaged.
 
     Args:
@@ -85,15 +90,17 @@ def print_verification(job: str, settings: Settings, commit: int | None, *, ever
         settings: See `Settings`.
         commit: The commit; None: the newest.
         everything: Verify all commits: the states that can be restored, and all that has been written to the sinks.
+        output: How.
 
     Raises:
         CorruptedDataError: Something is damaged.
         ConfigurationError: There is no such commit, or its state has expired.
     """
-    warehouse = open_warehouse(settings)
+    warehouse, out = open_warehouse(settings), Results(output)
     found = verify(warehouse, job, commit, everything=everything, at_once=settings.parallel_transfers)
+    out.result(found)
     for damage in found.damages:
-        typer.echo(f"{damage.file}: {damage.what} ({damage.where})")
+        out.say(f"{damage.file}: {damage.what} ({damage.where})")
     checked = f"{counted(found.files, 'file')}, {bytes_text(found.size_bytes)}"
     commits = counted(len(found.commits), "commit") if len(found.commits) > 1 else f"commit {found.commits[0]}"
     if found.damages:
@@ -105,100 +112,129 @@ def print_verification(job: str, settings: Settings, commit: int | None, *, ever
             job=job,
             next_step=way_out,
         )
-    typer.echo(f"{commits}: {checked}, every byte is as it was written.")
+    out.say(f"{commits}: {checked}, every byte is as it was written.")
 
 
-def roll_back(job: str, settings: Settings, to: int, *, yes: bool, dry_run: bool, supersede: bool) -> None:
+def roll_back(
+    job: str,
+    settings: Settings,
+    to: int,
+    *,
+    yes: bool,
+    dry_run: bool,
+    supersede: bool,
+    output: Output = "table",
+) -> None:
     """Prints what a rollback takes back, asks, and does it.
 
     Raises:
         HindstreamError: See `statelib.commits.rollback`.
     """
-    warehouse = open_warehouse(settings)
+    warehouse, out = open_warehouse(settings), Results(output)
     head = CommitLog(warehouse, job).head()
     if head is None or head.rolled_back_to != to:
-        _print_preview(preview_rollback(warehouse, job, to), supersede=supersede)
+        preview = preview_rollback(warehouse, job, to)
+        _print_preview(preview, out, supersede=supersede)
         if dry_run:
-            typer.echo("Nothing was changed.")
+            out.result(preview)
+            out.say("Nothing was changed.")
             return
         if not yes and not typer.confirm("Roll back?", err=True):
             raise typer.Exit(1)
     made = rollback(warehouse, job, to, now_ms=now_ms(), supersede=supersede)
-    typer.echo(
-        f"{job}: commit {made.commit} is the head, a rollback to commit {to}; the next plan continues from there."
-    )
+    out.say(f"{job}: commit {made.commit} is the head, a rollback to commit {to}; the next plan continues from there.")
+    out.result({"job": job, "commit": made.commit, "rolled_back_to": to})
 
 
-def publish_anew(job: str, settings: Settings, topic: str, *, yes: bool, dry_run: bool) -> None:
+def publish_anew(
+    job: str, settings: Settings, topic: str, *, yes: bool, dry_run: bool, output: Output = "table"
+) -> None:
     """Prints how a topic's archive differs from what the commits have written, asks, and publishes that anew.
 
     Raises:
         HindstreamError: See `statelib.commits.republish`.
     """
-    warehouse = open_warehouse(settings)
+    warehouse, out = open_warehouse(settings), Results(output)
     found = republish(warehouse, job, topic, now_ms=now_ms(), dry_run=True)
     if not found.added and not found.removed:
-        typer.echo(f"{topic}: the archive has all that {job} has written to it, {counted(found.rows, 'record')}.")
+        out.say(f"{topic}: the archive has all that {job} has written to it, {counted(found.rows, 'record')}.")
+        out.result(found)
         return
     come = counted(found.added, "file comes", "files come")
     go = counted(found.removed, "other goes", "others go")
-    typer.echo(f"{topic}: {come}, {go}.")
+    out.say(f"{topic}: {come}, {go}.")
     if dry_run:
-        typer.echo("Nothing was changed.")
+        out.say("Nothing was changed.")
+        out.result(found)
         return
     if not yes and not typer.confirm("Republish?", err=True):
         raise typer.Exit(1)
     done = republish(warehouse, job, topic, now_ms=now_ms())
-    typer.echo(f"{topic}: republished, {counted(done.rows, 'record')}.")
+    out.say(f"{topic}: republished, {counted(done.rows, 'record')}.")
+    out.result(done)
 
 
-def _print_preview(preview: RollbackPreview, *, supersede: bool) -> None:
+def _print_preview(preview: RollbackPreview, out: Results, *, supersede: bool) -> None:
     commits = ", ".join(map(str, preview.commits)) or "none"
-    typer.echo(f"Commits rolled back: {commits}.")
+    out.say(f"Commits rolled back: {commits}.")
     for topic, gone in sorted(preview.topics.items()):
-        typer.echo(f"  {topic}: {counted(gone.rows, 'record')} in {counted(gone.files, 'file goes', 'files go')}.")
-    typer.echo(f"To come as far again, {counted(preview.records, 'record has', 'records have')} to be replayed.")
+        out.say(f"  {topic}: {counted(gone.rows, 'record')} in {counted(gone.files, 'file goes', 'files go')}.")
+    out.say(f"To come as far again, {counted(preview.records, 'record has', 'records have')} to be replayed.")
     if preview.open_run is not None:
-        typer.echo(_in_the_way(preview.open_run, supersede=supersede))
+        out.say(_in_the_way(preview.open_run, supersede=supersede))
 
 
-def rebuild_state(job: str, settings: Settings, *, everything: bool, yes: bool, dry_run: bool, supersede: bool) -> None:
+def rebuild_state(
+    job: str,
+    settings: Settings,
+    *,
+    everything: bool,
+    yes: bool,
+    dry_run: bool,
+    supersede: bool,
+    output: Output = "table",
+) -> None:
     """Prints which tasks' states are made anew of their changelogs, asks, and does it.
 
     Raises:
         HindstreamError: See `statelib.task.rebuilt_head`.
     """
+    out = Results(output)
     preview = rebuild.preview(job, settings, everything=everything)
     for damages in preview.damages.values():
         for damage in damages:
-            typer.echo(f"{damage.file}: {damage.what} ({damage.where})")
+            out.say(f"{damage.file}: {damage.what} ({damage.where})")
     for task_id, stores in preview.changelogs.items():
         ends = ", ".join(f"{store} up to offset {end}" for store, end in stores.items()) or "nothing: it has no stores"
-        typer.echo(f"Task {task_id} is rebuilt from the changelogs of {ends}.")
+        out.say(f"Task {task_id} is rebuilt from the changelogs of {ends}.")
     if not preview.changelogs:
-        typer.echo(f"Every state file of commit {preview.head} is undamaged: there is nothing to rebuild.")
+        out.say(f"Every state file of commit {preview.head} is undamaged: there is nothing to rebuild.")
     elif preview.open_run is not None:
-        typer.echo(_in_the_way(preview.open_run, supersede=supersede))
+        out.say(_in_the_way(preview.open_run, supersede=supersede))
     if dry_run:
-        typer.echo("Nothing was changed.")
+        out.say("Nothing was changed.")
+        out.result(preview)
         return
     if preview.changelogs and not yes and not typer.confirm("Rebuild?", err=True):
         raise typer.Exit(1)
     made = rebuild.rebuild(job, settings, everything=everything, supersede=supersede)
     if made.commit > preview.head:
-        typer.echo(f"{job}: commit {made.commit} is the head: commit {preview.head}, its state rebuilt.")
+        out.say(f"{job}: commit {made.commit} is the head: commit {preview.head}, its state rebuilt.")
+    out.result({"job": job, "commit": made.commit, "tasks": list(preview.changelogs)})
 
 
-def clean(job: str, settings: Settings) -> None:
+def clean(job: str, settings: Settings, output: Output = "table") -> None:
     """Cleans up the local state on all hosts, and prints what was there.
 
     Raises:
         HindstreamError: See `hindstream.spark.placement.hosts.clean_hosts`.
     """
+    out = Results(output)
     for host, found in clean_hosts(job, settings):
+        out.result({"host": host, "found": found})
         kept = counted(found.kept_files, "file is", "files are")
         removed = f"{counted(found.removed_files, 'file')}, {counted(found.removed_folders, 'folder')}"
-        typer.echo(f"{host}: {kept} as commit and content say; removed {removed}.")
+        out.say(f"{host}: {kept} as commit and content say; removed {removed}.")
 
 
 def _in_the_way(open_run: str, *, supersede: bool) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hindstream.cli.arguments import Assignments, JobName, Warehouse, given_settings, job_name
+from hindstream.cli.arguments import Assignments, JobName, JsonOrText, Warehouse, given_settings, job_name
 from hindstream.cli.help import CommandByDefault
 from statelib.errors.kinds import ConfigurationError
 
@@ -22,20 +22,23 @@ state = typer.Typer(
 
 
 @state.command("list")
-def state_list(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+def state_list(
+    job: JobName, output: JsonOrText = "table", warehouse: Warehouse = None, settings: Assignments = None
+) -> None:
     """List commits: size of the state, shared and unique bytes, and what maintenance would free.
 
     Example: hindstream state flight-delays --warehouse demo-warehouse
     """
     from hindstream.cli.state import print_commits  # noqa: PLC0415
 
-    print_commits(job_name(job), given_settings(settings, warehouse=warehouse))
+    print_commits(job_name(job), given_settings(settings, warehouse=warehouse), output)
 
 
 @state.command("verify")
 def state_verify(
     job: JobName,
     commit: Annotated[int | None, typer.Option(help="The commit; default: the newest.")] = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -49,13 +52,15 @@ def state_verify(
 
     if everything and commit is not None:
         raise ConfigurationError("--all and --commit exclude each other", next_step="give one of them")
-    print_verification(job_name(job), given_settings(settings, warehouse=warehouse), commit, everything=everything)
+    given = given_settings(settings, warehouse=warehouse)
+    print_verification(job_name(job), given, commit, everything=everything, output=output)
 
 
 @state.command("rollback")
 def state_rollback(
     job: JobName,
     to: Annotated[int, typer.Option(help="The commit to roll back to.")],
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -70,12 +75,13 @@ def state_rollback(
     from hindstream.cli.state import roll_back  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    roll_back(job_name(job), given, to, yes=yes, dry_run=dry_run, supersede=supersede)
+    roll_back(job_name(job), given, to, yes=yes, dry_run=dry_run, supersede=supersede, output=output)
 
 
 @state.command("rebuild")
 def state_rebuild(
     job: JobName,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -91,13 +97,16 @@ def state_rebuild(
     from hindstream.cli.state import rebuild_state  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    rebuild_state(job_name(job), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede)
+    rebuild_state(
+        job_name(job), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede, output=output
+    )
 
 
 @state.command("republish")
 def state_republish(
     job: JobName,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The sink's topic, or a changelog.")],
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -112,7 +121,8 @@ def state_republish(
     """
     from hindstream.cli.state import publish_anew  # noqa: PLC0415
 
-    publish_anew(job_name(job), given_settings(settings, warehouse=warehouse), topic, yes=yes, dry_run=dry_run)
+    given = given_settings(settings, warehouse=warehouse)
+    publish_anew(job_name(job), given, topic, yes=yes, dry_run=dry_run, output=output)
 
 
 @state.command("lag")
@@ -120,6 +130,7 @@ def state_lag(
     job: JobName,
     store: Annotated[str, typer.Argument(metavar="STORE", help="The store.")],
     to: Annotated[str | None, typer.Option(help="Set the lag: 8d, 36h, 90min or ISO 8601.")] = None,
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
@@ -131,11 +142,13 @@ def state_lag(
     """
     from hindstream.cli.changelog_lag import print_lag  # noqa: PLC0415
 
-    print_lag(job_name(job), given_settings(settings, warehouse=warehouse), store, to)
+    print_lag(job_name(job), given_settings(settings, warehouse=warehouse), store, to, output)
 
 
 @state.command("clean")
-def state_clean(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+def state_clean(
+    job: JobName, output: JsonOrText = "table", warehouse: Warehouse = None, settings: Assignments = None
+) -> None:
     """Delete a job's files below state_dir that the newest commit does not name; on a cluster, on all hosts.
 
     Safe beside runs and readers: they fetch missing files again.
@@ -144,4 +157,4 @@ def state_clean(job: JobName, warehouse: Warehouse = None, settings: Assignments
     """
     from hindstream.cli.state import clean  # noqa: PLC0415
 
-    clean(job_name(job), given_settings(settings, warehouse=warehouse))
+    clean(job_name(job), given_settings(settings, warehouse=warehouse), output)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 
+from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import bytes_text, count_text, time_text
 from hindstream.console.output import standard_output
 from hindstream.report.documents import RunDocuments, load_runs, open_windows, sealed
@@ -15,10 +16,11 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
+    from hindstream.console.json_lines import Output
     from statelib.settings.settings import Settings
 
 
-def print_status(job: str, settings: Settings) -> None:
+def print_status(job: str, settings: Settings, output: Output = "table") -> None:
     """Prints a line for each run, and for each store of the newest commit.
 
     Raises:
@@ -29,6 +31,9 @@ def print_status(job: str, settings: Settings) -> None:
     if not runs:
         step = "check --warehouse and the job's name, or run it: hindstream run FILE.py:NAME"
         raise ConfigurationError("the job has no runs", job=job, warehouse=warehouse.uri(""), next_step=step)
+    if output == "json":
+        print_json(_data(warehouse, job, runs))
+        return
     console = standard_output()
     console.print(_runs_table(runs))
     committed = [run for run in runs if run.counts]
@@ -37,6 +42,39 @@ def print_status(job: str, settings: Settings) -> None:
         console.print(f"Published through commit {published_through(warehouse, job)}.")
     for record in runs[-1].plan.future_records:
         console.print(f"{record}. Next: {record.next_step}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _data(warehouse: Storage, job: str, runs: list[RunDocuments]) -> dict[str, Any]:
+    """A job's runs, and the stores after the newest that counts, as JSON data."""
+    committed = [run for run in runs if run.counts]
+    return {
+        "job": job,
+        "published_through": published_through(warehouse, job),
+        "runs": [
+            {
+                "run": run.run_id,
+                "commit": run.plan.commit,
+                "until_ms": run.plan.until_ms,
+                "status": run.status,
+                "is_sealed": run.sealed,
+                "records_in": run.plan.records,
+                "records_out": run.records_out,
+                "records_by_topic": run.records_by_topic,
+                "held": sum(metrics.held_after for metrics in run.nodes.values()),
+                "state_bytes": run.state_bytes,
+                "checks": None if run.audit is None else len(run.audit.checks),
+                "checks_passed": None if run.audit is None else sum(check.success for check in run.audit.checks),
+                "seconds": run.seconds,
+            }
+            for run in runs
+        ],
+        "stores": committed[-1].stores if committed else {},
+        "nodes": {
+            node: {"open_windows": open_windows(metrics), "held": metrics.held_after, "sealed": sealed(metrics)}
+            for node, metrics in (committed[-1].nodes if committed else {}).items()
+        },
+        "future_records": runs[-1].plan.future_records,
+    }
 
 
 def _runs_table(runs: list[RunDocuments]) -> Table:

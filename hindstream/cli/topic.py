@@ -9,47 +9,49 @@ from rich import box
 from rich.table import Table
 
 from hindstream.console.numbers import time_text
-from hindstream.console.output import standard_output
+from hindstream.console.results import Results
 from hindstream.runs import open_warehouse
 from statelib.commits.layout import topic_path
 from statelib.errors.counted import counted
 from statelib.topics.other_writers import history, restore
 
 if TYPE_CHECKING:
+    from hindstream.console.json_lines import Output
     from statelib.settings.settings import Settings
 
 
-def print_history(topic: str, settings: Settings) -> None:
+def print_history(topic: str, settings: Settings, output: Output = "table") -> None:
     """Prints a line for each version of a topic's archive, the newest first.
 
     Raises:
         ConfigurationError: There is none.
     """
-    warehouse = open_warehouse(settings)
+    warehouse, out = open_warehouse(settings), Results(output)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in ("version", "made", "operation", "by"):
         table.add_column(name, no_wrap=True)
     for made in history(warehouse.uri(topic_path(topic)), options=warehouse.options):
         when = "" if made.time_ms is None else time_text(made.time_ms).removesuffix(" UTC")
         table.add_row(str(made.version), when, made.operation, "Hindstream" if made.is_ours else made.by)
-    standard_output().print(table)
+        out.result(made)
+    out.table(table)
 
 
-def restore_topic(topic: str, settings: Settings, version: int, *, yes: bool) -> None:
+def restore_topic(topic: str, settings: Settings, version: int, *, yes: bool, output: Output = "table") -> None:
     """Asks, and restores a former version of a topic's archive.
 
     Raises:
         ConfigurationError: There is no such version, or files of it are gone.
     """
-    warehouse = open_warehouse(settings)
+    warehouse, out = open_warehouse(settings), Results(output)
     uri = warehouse.uri(topic_path(topic))
     later = list(history(uri, version, options=warehouse.options))
     for made in reversed(later):
         by = "Hindstream" if made.is_ours else made.by
-        typer.echo(f"Version {made.version}, {made.operation} by {by}, is undone.")
+        out.say(f"Version {made.version}, {made.operation} by {by}, is undone.")
     if not yes and not typer.confirm("Restore?", err=True):
         raise typer.Exit(1)
     restored = restore(uri, version, options=warehouse.options)
-    typer.echo(
-        f"{topic}: version {restored.version} is what version {version} was: {counted(restored.rows, 'record')}."
-    )
+    out.say(f"{topic}: version {restored.version} is what version {version} was: {counted(restored.rows, 'record')}.")
+    of = {"topic": topic, "version": restored.version, "restored": version}
+    out.result({**of, "undone": [made.version for made in later], "records": restored.rows})

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hindstream.cli.arguments import Assignments, Warehouse, given_settings
+from hindstream.cli.arguments import Assignments, JsonOrText, Warehouse, given_settings
 from hindstream.cli.help import CommandByDefault
 
 topic = typer.Typer(
@@ -23,20 +23,23 @@ TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's nam
 
 
 @topic.command("history")
-def topic_history(name: TopicName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+def topic_history(
+    name: TopicName, output: JsonOrText = "table", warehouse: Warehouse = None, settings: Assignments = None
+) -> None:
     """List the versions of a topic's archive, newest first: time, operation, writer.
 
     Example: hindstream topic flights --warehouse demo-warehouse
     """
     from hindstream.cli.topic import print_history  # noqa: PLC0415
 
-    print_history(name, given_settings(settings, warehouse=warehouse))
+    print_history(name, given_settings(settings, warehouse=warehouse), output)
 
 
 @topic.command("restore")
 def topic_restore(
     name: TopicName,
     to: Annotated[int, typer.Option(help="The version to restore.")],
+    output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
@@ -48,4 +51,4 @@ def topic_restore(
     """
     from hindstream.cli.topic import restore_topic  # noqa: PLC0415
 
-    restore_topic(name, given_settings(settings, warehouse=warehouse), to, yes=yes)
+    restore_topic(name, given_settings(settings, warehouse=warehouse), to, yes=yes, output=output)

@@ -11,18 +11,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+
+from hindstream.console.json_lines import print_json
 from hindstream.console.output import standard_output
 from hindstream.console.progress import slice_progress
 from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REFERENCE, WEATHER
-from hindstream.demo.summary import month_name, print_summary
+from hindstream.demo.summary import month_name, print_summary, summary_data
 from hindstream.report.documents import load_runs
 from statelib.commits import CommitLog, JobLayout, late_topic, published_through, quarantine_topic, topic_path
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hindstream.airflow.embedded import SliceRun
+    from hindstream.console.json_lines import Output
 
 _YEAR = 2013
 
@@ -63,17 +65,20 @@ class _Places:
             shutil.rmtree(local, ignore_errors=True)
 
 
-def run_demo(warehouse: str, *, fresh: bool = False, console: Console | None = None) -> None:
+def run_demo(warehouse: str, *, fresh: bool = False, console: Console | None = None, output: Output = "table") -> None:
     """Runs what is missing of the demo, and prints a summary.
 
     Args:
         warehouse: A directory, which then holds everything that the demo makes; or a URL.
         fresh: Delete first what the demo has made there before.
         console: Where to print; None: the standard output.
+        output: How.
 
     Raises:
         HindstreamError: That of the phase that failed. The months before it are done.
     """
+    if output == "json":
+        console = Console(stderr=True)
     console = console or standard_output()
     places = _Places(Storage(warehouse), Path(".hindstream/demo") if "://" in warehouse else Path(warehouse))
     if fresh:
@@ -85,7 +90,10 @@ def run_demo(warehouse: str, *, fresh: bool = False, console: Console | None = N
     else:
         nothing_new = _replay(places, missing, console)
         _write_report(places.warehouse)
-    print_summary(places.warehouse, load_runs(places.warehouse, NAME), console)
+    runs = load_runs(places.warehouse, NAME)
+    print_summary(places.warehouse, runs, console)
+    if output == "json":
+        print_json(summary_data(places.warehouse, runs))
     if nothing_new is not None:
         console.print(nothing_new)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
@@ -41,6 +41,24 @@ def print_summary(warehouse: Storage, runs: Sequence[RunDocuments], console: Con
     console.print(f"Records that are not accounted for: {count_text(unaccounted)}.")
     console.print("Made up: that 2 % of the flights come twice. Delays, disorder, weather: real.")
     console.print(f"Report: {report}", soft_wrap=True, highlight=False)
+
+
+def summary_data(warehouse: Storage, runs: Sequence[RunDocuments]) -> dict[str, Any]:
+    """The summary as JSON data."""
+    committed = [run for run in runs if run.counts]
+    nodes = job_ledger(committed)
+    return {
+        "job": NAME,
+        "commits": len(committed),
+        "records": sum(run.plan.records for run in committed),
+        "duplicates": account_total(nodes, "duplicate"),
+        "late": account_total(nodes, "late"),
+        "windows": sum(run.records_by_topic[DELAYS] for run in committed),
+        "unaccounted": sum(abs(metrics.unaccounted) for metrics in nodes.values()),
+        "checks": sum(len(run.audit.checks) for run in committed if run.audit),
+        "seconds": sum(_seconds(run) for run in committed),
+        "report": warehouse.uri(f"{JobLayout(NAME).root}/reports/index.html"),
+    }
 
 
 def _counts(runs: Sequence[RunDocuments]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from hindstream.console.json_lines import print_json
 from hindstream.console.output import standard_output
 from hindstream.doctor import airflow, expectations, host, times, warehouse
 from hindstream.doctor.finding import Finding, found
@@ -15,6 +16,7 @@ from hindstream.doctor.finding import Finding, found
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hindstream.console.json_lines import Output
     from statelib.job.handover import Handover
     from statelib.job.job import Job
     from statelib.job.kafka_topic import KafkaTopic
@@ -68,8 +70,14 @@ def examine(
         yield from found("Spark", partial(spark.check_spark, settings))
 
 
-def print_findings(findings: Iterator[Finding]) -> bool:
+def print_findings(findings: Iterator[Finding], output: Output = "table") -> bool:
     """Prints a line for each as it comes, and what to do; says whether nothing is wrong."""
+    if output == "json":
+        wrong = 0
+        for finding in findings:
+            print_json(finding)
+            wrong += finding.state == "wrong"
+        return not wrong
     console = standard_output()
     styles = {"ok": "green", "look": "yellow", "wrong": "bold red"}
     wrong = 0

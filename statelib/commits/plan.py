@@ -37,6 +37,7 @@ from statelib.documents.places import topic_and_partition
 from statelib.errors.counted import counted
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.storage.dry_run import DryRunStorage
 from statelib.topics.future_records import latest_ms
 from statelib.topics.slices import plan_slice
 from statelib.topics.time_leaps import first_leaps
@@ -105,6 +106,7 @@ def plan(
     recreated_sources: Collection[str] = (),
     max_future: MaxFuture | None = None,
     holder: str | None = None,
+    dry_run: bool = False,
 ) -> Plan | NothingToDo:
     """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
 
@@ -128,6 +130,7 @@ def plan(
             records at the same offsets: who says so answers for it.
         max_future: Which records are from the future, and end no slice; None: none is.
         holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
+        dry_run: Nothing is stored: to see what would be planned.
 
     Returns:
         The plan, stored; or `NothingToDo`, and nothing was stored.
@@ -143,6 +146,8 @@ def plan(
     if until_ms is not None and end_offsets is not None:
         next_step = "give one of them"
         raise ConfigurationError("a slice cannot end at a time and at offsets", job=job.name, next_step=next_step)
+    if dry_run:
+        warehouse = DryRunStorage(warehouse.uri(""), warehouse.options)
     check_free(warehouse, job.name, holder)
     head = _head(job, warehouse, semantics)
     number, bootstrap = head.commit if head else 0, job.topology.bootstrap_topics
@@ -165,7 +170,7 @@ def plan(
         evolution, archives = settle_schemas(
             settle, archives, before, describe, is_new=head is None or head.fingerprint != job.topology.fingerprint
         )
-        if head is not None and evolution is not None:
+        if head is not None and evolution is not None and not dry_run:
             copy_changelogs(warehouse, head, evolution)
         slices = _cut(archives, head, until_ms, end_offsets, bootstrap, max_future, now_ms)
         future_records = tuple(part.stopped_by for part in slices if part.stopped_by is not None)

@@ -80,17 +80,28 @@ def check_expectations(job: Job, warehouse: Storage, semantics: Semantics = "kip
         ConfigurationError: There is no such expectation, parameter or column, or one does not fit another; a source has
             no archive, or an operator cannot work on what it would get.
     """
-    declared = {topic: expectations for topic, expectations in job.expectations.items() if expectations}
-    for topic, expectations in declared.items():
+    for problem in expectation_problems(job, warehouse, semantics):
+        raise problem
+    return sum(map(len, job.expectations.values()))
+
+
+def expectation_problems(job: Job, warehouse: Storage, semantics: Semantics = "kip") -> Iterator[ConfigurationError]:
+    """Everything that cannot be asked of a job's sinks. Args and errors raised: see `check_expectations`."""
+    possible: list[tuple[str, Expectation]] = []
+    for topic, expectations in job.expectations.items():
         for expectation in expectations:
-            check_parameters(topic, expectation)
-    if not declared:
-        return 0
-    schemas = sink_schemas(job, warehouse, declared, semantics)
-    for topic, expectations in declared.items():
-        for expectation in expectations:
+            try:
+                check_parameters(topic, expectation)
+            except ConfigurationError as problem:
+                yield problem
+            else:
+                possible.append((topic, expectation))
+    schemas = sink_schemas(job, warehouse, dict(possible), semantics)
+    for topic, expectation in possible:
+        try:
             _check_columns(topic, expectation, schemas[topic])
-    return sum(map(len, declared.values()))
+        except ConfigurationError as problem:
+            yield problem
 
 
 def check_parameters(topic: str, expectation: Expectation) -> None:
