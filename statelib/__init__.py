@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from statelib.job.handover import Handover
     from statelib.job.job import Expectation, Job, expect, load_job
     from statelib.job.kafka_topic import KafkaTopic
+    from statelib.job.lake_topic import LakeTopic
     from statelib.operators.aggregation.sql_functions import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.mappers.mapping import per_record
@@ -121,6 +122,7 @@ _HOMES = {
     "statelib.job.handover": ("Handover",),
     "statelib.operators.joins.stream_stream.definition": ("JoinWindows",),
     "statelib.job.kafka_topic": ("KafkaTopic",),
+    "statelib.job.lake_topic": ("LakeTopic",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregation.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mappers.mapping": ("per_record",),
@@ -164,18 +166,19 @@ __all__ = [
     "Expectation", "FailOnInvalidTimestamp", "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable",
     "Grouped", "Handover", "HindstreamError", "InputError", "InternalError", "Job", "JoinWindows", "Joined",
     "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier",
-    "KeyValueStore", "LogAndSkipOnInvalidTimestamp", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor",
-    "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata",
-    "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
-    "SessionWindowedSerde", "SessionWindows", "Settings", "SlidingWindows", "StateSnapshot", "StateStore", "Storage",
-    "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig",
-    "StringSerde", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows",
-    "TimestampExtractor", "TimestampedKeyValueStore", "TimestampedWindowStore", "TopicArchive", "Topology",
-    "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde", "ValueAndTimestamp",
-    "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore",
-    "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "append_records",
-    "count", "describe", "expect", "export_changelog", "import_changelog", "load_job", "load_settings", "max_", "mean_",
-    "min_", "open_state", "per_record", "serde_for", "sum_", "topic_schema",
+    "KeyValueStore", "LakeTopic", "LogAndSkipOnInvalidTimestamp", "Materialized", "MultiVersionedKeyQuery", "Named",
+    "Processor", "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record",
+    "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
+    "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows", "Settings", "SlidingWindows", "StateSnapshot",
+    "StateStore", "Storage", "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder",
+    "StrictBufferConfig", "StringSerde", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde",
+    "TimeWindows", "TimestampExtractor", "TimestampedKeyValueStore", "TimestampedWindowStore", "TopicArchive",
+    "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde",
+    "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
+    "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
+    "WindowedKTable", "append_records", "count", "describe", "expect", "export_changelog", "import_changelog",
+    "load_job", "load_settings", "max_", "mean_", "min_", "open_state", "per_record", "serde_for", "sum_",
+    "topic_schema",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker, a package with a ``__getattr__`` has any name

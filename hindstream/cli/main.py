@@ -28,6 +28,7 @@ from hindstream.cli.arguments import (
     sealed,
 )
 from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, RootCommands
+from hindstream.cli.ingest_command import ingest
 from hindstream.cli.migrate_commands import migrate
 from hindstream.cli.state_commands import state
 from hindstream.cli.topic_commands import topic
@@ -498,6 +499,7 @@ _phase_command("publish", "Fifth phase: add the committed files to the sink topi
 _phase_command("maintain", "Sixth phase: expire old state and leftovers.")
 _phase_command("report", "Last phase: write the pages of the run and of the job.")
 
+app.command(rich_help_panel=BRING)(ingest)
 app.add_typer(topic, rich_help_panel=LOOK)
 app.add_typer(state, rich_help_panel=MEND)
 app.add_typer(migrate, rich_help_panel=MEND)

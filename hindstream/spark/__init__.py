@@ -1,4 +1,4 @@
-"""The phases of a run as functions, and frames of Spark's that become topics and show state.
+"""The phases of a run as functions, files and frames that become topics, and state as frames.
 
 Begin with `phases`, whose `pipeline` runs a slice.
 """
@@ -12,6 +12,7 @@ from hindstream.lazy import offers
 if TYPE_CHECKING:
     from hindstream.spark.frames.archive_frame import archive_frame
     from hindstream.spark.frames.state_source import register_state_source
+    from hindstream.spark.lake.ingest import ingest
     from hindstream.spark.phases.audit import run as audit
     from hindstream.spark.phases.commit import run as commit
     from hindstream.spark.phases.maintain import run as maintain
@@ -29,6 +30,7 @@ __all__ = [
     "archive_frame",
     "audit",
     "commit",
+    "ingest",
     "maintain",
     "plan",
     "publish",
@@ -45,6 +47,7 @@ if not TYPE_CHECKING:
         {
             "SliceResult": "hindstream.spark.phases.pipeline:SliceResult",
             "archive_frame": "hindstream.spark.frames.archive_frame:archive_frame",
+            "ingest": "hindstream.spark.lake.ingest:ingest",
             "register_state_source": "hindstream.spark.frames.state_source:register_state_source",
             "run_slice": "hindstream.spark.phases.pipeline:run_slice",
             "spark_session": "hindstream.spark.session.session:spark_session",

@@ -95,6 +95,14 @@ class Settings(BaseSettings):
     storage_retry_backoff_max_ms: int = Field(
         default=_LIMITS.retry_backoff_max_ms, ge=1, description="the longest pause between tries"
     )
+    source_options: StorageOptions = Field(
+        default={},
+        description="options of the object store that ingest reads files from; none: those of storage_options",
+    )
+    ingest_engine: Literal["auto", "local", "spark"] = Field(
+        default="auto",
+        description="where files of a lake are loaded: in this process, or on Spark; auto: on Spark beyond 1 GiB",
+    )
     state_dir: Path = Field(
         default=Path(".hindstream"),
         description="local folder for working copies of state; each host of a cluster replaces $NAME by its variable",
@@ -257,7 +265,16 @@ class Settings(BaseSettings):
     @property
     def store_options(self) -> dict[str, str]:
         """Options for a `statelib.storage.Storage` and for Delta tables: ``storage_options`` and the limits."""
-        limits = RequestLimits(
+        return self.storage_options | self._limits.options()
+
+    @property
+    def source_store_options(self) -> dict[str, str]:
+        """Options of the object store that ``ingest`` reads from, and the limits."""
+        return (self.source_options or self.storage_options) | self._limits.options()
+
+    @property
+    def _limits(self) -> RequestLimits:
+        return RequestLimits(
             connect_timeout_ms=self.storage_connect_timeout_ms,
             request_timeout_ms=self.storage_request_timeout_ms,
             retries=self.storage_retries,
@@ -265,7 +282,6 @@ class Settings(BaseSettings):
             retry_backoff_ms=self.storage_retry_backoff_ms,
             retry_backoff_max_ms=self.storage_retry_backoff_max_ms,
         )
-        return self.storage_options | limits.options()
 
     @classmethod
     def settings_customise_sources(

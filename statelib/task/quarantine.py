@@ -11,24 +11,12 @@ from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.kinds import InputError
 from statelib.records.key_column import KeyColumn
 from statelib.serdes import serde_for
+from statelib.topics.quarantined import VALUE_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from statelib.metrics.node_metrics import NodeMetrics
-
-VALUE_TYPE = pa.struct(
-    [
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.int64()),
-        pa.field("reason", pa.string()),
-        pa.field("value", pa.binary()),
-    ]
-)
-"""What a quarantined record says: where it came from, why it could not be used, its timestamp as it was (milliseconds,
-null if it had none) and its value's bytes. Its key's bytes are the quarantined record's key."""
 
 
 class Quarantine:

@@ -121,7 +121,7 @@ def test_every_public_class_is_looked_at_or_says_why_not() -> None:
 
 def test_every_annotation_is_of_a_known_kind() -> None:
     known = {*_KINDS, *statelib.__all__, "None", "Any", "object"}
-    known |= {"timedelta", "datetime", "Path", "pa.DataType", "tuple"}
+    known |= {"timedelta", "datetime", "Path", "pa.DataType", "tuple", "Literal"}
     for call in CALLS:
         for parameter in call.form.parameters.values():
             assert isinstance(parameter.annotation, str), (call, parameter)

@@ -22,7 +22,7 @@ from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.consumer import range_batches
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.frames.arrow_batches import arrow_batches, records_for
-from hindstream.spark.kafka.copy_range import QUARANTINE_SCHEMA, RangeCopier, Written
+from hindstream.spark.kafka.copy_range import RangeCopier, Written
 from hindstream.spark.kafka.source import ensure_connector, kafka_frame
 from hindstream.spark.session.session import spark_session
 from hindstream.spark.tasks.works import TaskErrors, carry_user_code, run_action
@@ -34,6 +34,7 @@ from statelib.topics.archive import TopicArchive, topic_schema
 from statelib.topics.future_records import FutureRecord
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside
 from statelib.topics.orphaned_files import delete_passed
+from statelib.topics.quarantined import QUARANTINE_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from statelib.columns.time_columns import out_of_reach, out_of_reach_reason
 from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.kinds import InputError
 from statelib.serdes.base import within_reach
-from statelib.task.quarantine import VALUE_TYPE
+from statelib.topics.quarantined import QUARANTINE_SCHEMA, VALUE_TYPE
 from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
 from statelib.topics.writer import PartitionWriter
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 
-QUARANTINE_SCHEMA = topic_schema(pa.binary(), VALUE_TYPE)
 _NONE = pa.RecordBatch.from_pylist([], QUARANTINE_SCHEMA)
 WRITTEN = pa.schema([("written", pa.binary())])
 

@@ -1,0 +1,175 @@
+"""``hindstream ingest``: files of a lake become a topic; and what would come of it, before anything is done."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+
+from hindstream.console.numbers import bytes_text, count_text, duration_text, percent_text, seconds_text, time_text
+from hindstream.console.results import Results
+from hindstream.runs import now_ms, open_warehouse
+from hindstream.spark.lake.ingest import ingest
+from statelib.commits.archives import open_archive_if_present
+from statelib.commits.layout import quarantine_topic
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
+from statelib.ingest.declared import topic_declared
+from statelib.ingest.fields import is_template
+from statelib.ingest.ledger import Ledger
+from statelib.ingest.plan import plan_load
+from statelib.ingest.profile import profile_of
+from statelib.job.lake_topic import LakeTopic, load_lake_topic
+
+if TYPE_CHECKING:
+    from hindstream.console.json_lines import Output
+    from statelib.ingest.load import Loaded
+    from statelib.ingest.profile import Profile, TimeProfile
+    from statelib.settings.settings import Settings
+
+
+def lake_topic(name: str, sources: tuple[str, ...], options: dict[str, Any], settings: Settings) -> LakeTopic:
+    """What the command line asks for: a declaration in Python, options, or what the topic's newest load was asked for.
+
+    Raises:
+        ConfigurationError: There is no such declaration; or no source, and no load before; or options that cannot be.
+    """
+    if ":" in name:
+        if sources or options:
+            step = "leave the other options out, or give the topic's name and all of them"
+            raise ConfigurationError("a LakeTopic says itself what is loaded", topic=name, next_step=step)
+        return load_lake_topic(name)
+    if "types" in options:
+        options["types"] = dict(_field_and_type(text) for text in options["types"])
+    if len(options.get("value", ())) == 1 and not is_template(options["value"][0]):
+        options["value"] = options["value"][0]
+    if sources:
+        return LakeTopic(name, sources, **options)
+    before = _declared_before(name, settings)
+    return replace(before, **options)
+
+
+def _field_and_type(text: str) -> tuple[str, str]:
+    field, equals, type_ = text.rpartition("=")
+    if not equals:
+        raise ConfigurationError("--type takes FIELD=TYPE", setting=text, next_step=f"--type {text}=string")
+    return field, type_
+
+
+def _declared_before(topic: str, settings: Settings) -> LakeTopic:
+    warehouse = open_warehouse(settings)
+    newest = Ledger(warehouse, topic, open_archive_if_present(warehouse, topic)).newest
+    if newest is None:
+        step = f"name files: hindstream ingest {topic} 'data/*.csv' --timestamp FIELD"
+        raise ConfigurationError("the topic has not been loaded from files yet", topic=topic, next_step=step)
+    return topic_declared(newest.declaration)
+
+
+def run_ingest(topic: LakeTopic, settings: Settings, output: Output = "table") -> None:
+    """Loads what is new, and prints what came of it. Raises as `hindstream.spark.lake.ingest.ingest` does."""
+    began = time.monotonic()
+    loaded = ingest(topic, settings)
+    out = Results(output)
+    _print_loaded(loaded, time.monotonic() - began, out)
+    out.result(loaded)
+
+
+def _print_loaded(loaded: Loaded, seconds: float, out: Results) -> None:
+    if loaded.number is None:
+        out.say(f"{loaded.topic}: nothing is new. {counted(loaded.known, 'file')} had been loaded before.")
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    before = f", {count_text(loaded.known)} loaded before" if loaded.known else ""
+    size = sum(file.size_bytes for file in loaded.files)
+    table.add_row("files", f"{count_text(len(loaded.files))} ({bytes_text(size)}){before}")
+    table.add_row("records", f"{count_text(loaded.records)} in {seconds_text(seconds)}")
+    if loaded.bad_rows:
+        table.add_row("bad rows", f"{count_text(loaded.bad_rows)}, in {quarantine_topic(loaded.topic)}")
+    if loaded.min_timestamp_ms is not None:
+        table.add_row("time", f"{time_text(loaded.min_timestamp_ms)} to {time_text(loaded.max_timestamp_ms)}")
+    table.add_row("timestamps", loaded.timestamps)
+    out.say(f"{loaded.topic}, load {loaded.number}")
+    out.table(table)
+
+
+def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Output = "table") -> None:
+    """Prints what a load would come to, and the command that does it.
+
+    Raises:
+        HindstreamError: As a load.
+    """
+    plan, _, ledger = plan_load(topic, open_warehouse(settings), settings.source_store_options)
+    out = Results(output)
+    if plan is None:
+        out.say(f"{topic.name}: nothing is new. {counted(len(ledger.files()), 'file')} had been loaded before.")
+        return
+    profile = profile_of(plan, now_ms())
+    before = f", {count_text(profile.known)} loaded before" if profile.known else ""
+    out.say(
+        f"{topic.name}: {counted(profile.files, 'new file')} ({bytes_text(profile.size_bytes)}){before},"
+        f" about {counted(profile.rows, 'row')}. Of a sample of {count_text(profile.sampled)}:"
+    )
+    out.table(_fields(profile))
+    out.table(_facts(profile, topic))
+    for path, row in profile.bad_examples:
+        field = f", {row.field}" if row.field else ""
+        out.say(f"  {path}, row {row.row}{field}: {row.reason}")
+    out.say(f"\nNext: {command}")
+    out.result(profile)
+
+
+def _fields(profile: Profile) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.add_column("field", no_wrap=True)
+    table.add_column("type")
+    table.add_column("null", justify="right", no_wrap=True)
+    for field in profile.fields:
+        table.add_row(field.name, str(field.type), percent_text(field.nulls, profile.sampled))
+    return table
+
+
+def _facts(profile: Profile, topic: LakeTopic) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    times = profile.times
+    table.add_row("timestamps", times.read_as)
+    if times.first_ms is not None:
+        table.add_row("time", f"{time_text(times.first_ms)} to {time_text(times.last_ms)}")
+    table.add_row("out of order", _disorder(times, profile.sampled))
+    wrong = {
+        "missing": times.missing,
+        "unreadable": times.unreadable,
+        "before 1990": times.ancient,
+        "in the future": times.future,
+    }
+    shown = [f"{count_text(count)} {what}" for what, count in wrong.items() if count]
+    table.add_row("odd timestamps", ", ".join(shown) or "none")
+    table.add_row("keys", _keys(profile, topic))
+    least, most = min(profile.partition_rows), max(profile.partition_rows)
+    spread = count_text(least) if least == most else f"{count_text(least)} to {count_text(most)}"
+    table.add_row("partitions", f"{len(profile.partition_rows)}, with about {spread} each")
+    repeats = [f"{name} {percent_text(count, profile.sampled)}" for name, count in profile.ids]
+    repeats.append(f"whole rows {percent_text(profile.repeated_rows, profile.sampled)}")
+    table.add_row("repeated", ", ".join(repeats))
+    table.add_row("bad rows", percent_text(profile.bad_rows, profile.sampled + profile.bad_rows))
+    return table
+
+
+def _disorder(times: TimeProfile, sampled: int) -> str:
+    if not times.disordered:
+        return "none"
+    return f"{percent_text(times.disordered, sampled)}, by up to {duration_text(times.most_late_ms)}"
+
+
+def _keys(profile: Profile, topic: LakeTopic) -> str:
+    if topic.key is None:
+        return "none"
+    top = ", ".join(f"{key} {percent_text(count, profile.sampled)}" for key, count in profile.top_keys[:3])
+    nulls = f"; {percent_text(profile.null_keys, profile.sampled)} have none" if profile.null_keys else ""
+    return f"{topic.key}: {count_text(profile.distinct_keys)} distinct, most often {top}{nulls}"

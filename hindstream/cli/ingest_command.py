@@ -1,0 +1,84 @@
+"""``hindstream ingest``: its options; see `hindstream.cli.ingest`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from hindstream.cli.arguments import Assignments, JsonOrText, Warehouse, given_settings
+
+
+def ingest(
+    topic: Annotated[
+        str,
+        typer.Argument(metavar="TOPIC", help="The topic's name, or a LakeTopic: FILE.py:NAME, PACKAGE.MODULE:NAME."),
+    ],
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE...", help="Files: paths, folders, patterns, URLs. Default: those of the topic's last load."
+        ),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="The field of the keys, or text of several: '{a}-{b}'.")] = None,
+    value: Annotated[
+        list[str] | None, typer.Option(help="A field of the values; repeat it. Default: all but key and timestamp.")
+    ] = None,
+    timestamp: Annotated[
+        str | None, typer.Option(help="The field of the timestamps, or text of several: '{date} {time}'.")
+    ] = None,
+    timestamp_unit: Annotated[
+        Literal["s", "ms", "us", "ns"] | None, typer.Option(help="Of numbers; default: what they look like, and shown.")
+    ] = None,
+    timestamp_format: Annotated[
+        str | None, typer.Option(help="Of text, as in strptime: '%d.%m.%Y %H:%M'. Default: ISO 8601.")
+    ] = None,
+    timezone: Annotated[str | None, typer.Option(help="Of timestamps without one. Default: UTC.")] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(help="Of a partition's records: timestamp (the default), arrival, or a field."),
+    ] = None,
+    partitions: Annotated[int | None, typer.Option(min=1, help="Of a new topic. Default: 4.")] = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        Literal["parquet", "csv", "json", "avro"] | None,
+        typer.Option(help="Of the files. Default: what their names and content say."),
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="FIELD=TYPE", help="The type of a field of CSV or JSON: zip=string; repeat it."),
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Between values of CSV. Default: found out.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of CSV. Default: utf-8.")] = None,
+    on_bad_record: Annotated[
+        Literal["fail", "quarantine"] | None,
+        typer.Option(help="A bad row ends the load (the default), or goes to the topic <topic>-quarantine."),
+    ] = None,
+    engine: Annotated[
+        Literal["auto", "local", "spark"] | None, typer.Option(help="Default: Spark for more than 1 GiB.")
+    ] = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would come of it, by a sample.")] = False,
+) -> None:
+    """Load new files of a data lake into a topic archive, each once.
+
+    Example: hindstream ingest flights 'data/flights-*.csv.gz' --key origin --timestamp departed
+    """
+    from hindstream.cli.ingest import lake_topic, print_profile, run_ingest  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse, on_bad_record=on_bad_record, ingest_engine=engine)
+    options = {
+        "key": key, "value": tuple(value or ()), "timestamp": timestamp, "timestamp_unit": timestamp_unit,
+        "timestamp_format": timestamp_format, "timezone": timezone, "order": order, "partitions": partitions,
+        "format": format, "types": types, "delimiter": delimiter, "encoding": encoding,
+    }  # fmt: skip
+    asked = lake_topic(topic, tuple(sources or ()), {name: given for name, given in options.items() if given}, given)
+    if dry_run:
+        command = shlex.join(["hindstream", *(part for part in sys.argv[1:] if part != "--dry-run")])
+        print_profile(asked, given, command, output)
+    else:
+        run_ingest(asked, given, output)

@@ -1,0 +1,60 @@
+"""Loads the new files of a lake into a topic archive, in this process or on Spark, and says what came of it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from hindstream.runs import now_ms, open_warehouse
+from statelib.checkpoint.scratch import ScratchFolder
+from statelib.ingest.load import Load, load_here, no_progress
+from statelib.storage import Storage
+
+if TYPE_CHECKING:
+    from statelib.ingest.load import Loaded, Progress
+    from statelib.job.lake_topic import LakeTopic
+    from statelib.settings.settings import Settings
+
+_HERE_BYTES = 1 << 30
+"""Files of so many bytes are loaded in this process: Spark takes longer to start than it would save."""
+
+
+def ingest(topic: LakeTopic, settings: Settings, *, progress: Progress = no_progress) -> Loaded:
+    """Adds the records of new files to a topic archive, exactly once; it is created if it does not exist.
+
+    A load that was stopped, wherever, is begun anew by the same call; nothing is missing then, and nothing is there
+    twice.
+
+    Args:
+        topic: What is loaded.
+        settings: See `Settings`: where the warehouse is, ``ingest_engine``, ``on_bad_record``, ``source_options``.
+        progress: Is told the numbers of records and of bytes of files that have been read since it was told last.
+
+    Raises:
+        ConfigurationError: The files do not go together with each other, with the archive, or with what is asked for.
+        InputError: A file has changed since it was loaded, or cannot be read; or a row cannot become a record.
+        FencedError: Another load of the topic was quicker; what that has done stands.
+        RetryableError: The lake, the warehouse or Spark did not answer.
+    """
+    load = Load(
+        topic,
+        open_warehouse(settings),
+        settings.source_store_options,
+        settings.on_bad_record,
+        attempt=uuid.uuid4().hex[:15],
+        now_ms=now_ms(),
+    )
+    if load.plan is None:
+        return load.nothing
+    on_spark = settings.ingest_engine == "spark"
+    if settings.ingest_engine == "auto":
+        on_spark = len(load.plan.files) > 1 and load.plan.size_bytes > _HERE_BYTES
+    if on_spark:
+        from hindstream.spark.lake.stages import load_on_spark  # noqa: PLC0415 - only large loads need Spark
+
+        return load_on_spark(load, settings)
+    scratch = ScratchFolder(settings.local_state_dir / "loads")
+    try:
+        return load_here(load, Storage(str(scratch.path)), settings.memory_budget_bytes, progress)
+    finally:
+        scratch.close()

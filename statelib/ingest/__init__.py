@@ -1,0 +1,8 @@
+"""Files of a lake become topic archives, exactly once: sources, formats, records, sorted runs, one Delta commit.
+
+- What is loaded: `sources`, `plan`, in the formats of the room below;
+- what a row becomes: `records`, over `fields`, `times`, `types`; what cannot become any: `bad_rows`;
+- how: `load`, over `runs` and `merge`; what was: `ledger`, `declared`; what would be: `profile`.
+
+A topic is declared as a `LakeTopic`. Begin with `load`.
+"""

@@ -1,0 +1,129 @@
+"""Rows that cannot become records: the load ends at the first one, or they go to the quarantine topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.commits.archives import open_archive_if_present
+from statelib.commits.layout import quarantine_topic, topic_path
+from statelib.errors.kinds import InputError
+from statelib.ingest.ledger import LOADS
+from statelib.ingest.merge import write_partition
+from statelib.ingest.records import PARTITION
+from statelib.ingest.runs import RunWriter
+from statelib.topics.archive import TopicArchive
+from statelib.topics.quarantined import QUARANTINE_SCHEMA, VALUE_TYPE
+from statelib.topics.schema import HEADERS
+from statelib.topics.writer import PartitionWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.ingest.formats.rows import BadRow
+    from statelib.ingest.ledger import Ingest
+    from statelib.ingest.runs import Run
+    from statelib.ingest.sources import SourceFile
+    from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
+
+_MEMORY_BYTES = 16 << 20
+
+
+class BadRows:
+    """Collects rows that cannot become records.
+
+    Args:
+        topic: The topic that they are not in.
+        runs: Takes them; None: the first one ends the load.
+        now_ms: Their timestamp as quarantined records.
+    """
+
+    def __init__(self, topic: str, runs: RunWriter | None, now_ms: int) -> None:
+        self._topic = topic
+        self._runs = runs
+        self._now_ms = now_ms
+
+    def add(self, file: SourceFile, rows: Sequence[BadRow]) -> int:
+        """Takes rows of a file, and gives their number.
+
+        Raises:
+            InputError: They are not to be set apart.
+        """
+        if not rows:
+            return 0
+        if self._runs is None:
+            first = min(rows, key=lambda row: row.row)
+            place = {"file": file.path, "row": first.row, "field": first.field or None, "topic": self._topic}
+            step = "correct the row, or set it and its like apart: --on-bad-record quarantine"
+            raise InputError(f"a row cannot become a record: {first.reason}", **place, next_step=step)
+        self._runs.add(self._quarantined(file, sorted(rows, key=lambda row: row.row)))
+        return len(rows)
+
+    def _quarantined(self, file: SourceFile, rows: Sequence[BadRow]) -> pa.RecordBatch:
+        count = len(rows)
+        values = [
+            {
+                "topic": self._topic,
+                "partition": None,
+                "offset": None,
+                "timestamp": None,
+                "reason": _reason(row),
+                "value": row.raw,
+            }
+            for row in rows
+        ]
+        headers = [
+            [
+                {"key": "file", "value": file.path.encode()},
+                {"key": "row", "value": str(row.row).encode()},
+                {"key": "field", "value": row.field.encode()},
+            ]
+            for row in rows
+        ]
+        columns = {
+            PARTITION: pa.array(np.zeros(count, np.int32)),
+            "key": pa.nulls(count, pa.binary()),
+            "value": pa.array(values, VALUE_TYPE),
+            "timestamp": pa.array(np.full(count, self._now_ms, np.int64)),
+            "headers": pa.array(headers, HEADERS),
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    def finish(self, *, in_memory: bool) -> tuple[Run, ...]:
+        """What was collected."""
+        return () if self._runs is None else tuple(self._runs.finish(in_memory=in_memory))
+
+
+def bad_row_runs(spill: Storage, attempt: str) -> RunWriter:
+    """Takes bad rows, few of them in memory."""
+    return RunWriter(spill, f"{attempt}.bad", _MEMORY_BYTES, is_sorted=False)
+
+
+def _reason(row: BadRow) -> str:
+    return f"{row.field}: {row.reason}" if row.field else row.reason
+
+
+def stage_quarantined(
+    warehouse: Storage, topic: str, partitions: int, runs: Sequence[Run], attempt: str
+) -> tuple[ArchiveFile, ...]:
+    """Writes bad rows into files of the quarantine, which nobody sees yet; makes the quarantine if there is none."""
+    if not runs:
+        return ()
+    name = quarantine_topic(topic)
+    archive = TopicArchive.ensure(
+        warehouse.uri(topic_path(name)), QUARANTINE_SCHEMA, partitions, topic=name, options=warehouse.options
+    )
+    with PartitionWriter(archive.storage, archive.schema, 0, attempt=attempt, topic=name) as writer:
+        write_partition(runs, 0, writer, VALUE_TYPE, archive.end_offsets()[0])
+        return writer.close()
+
+
+def publish_quarantined(warehouse: Storage, load: Ingest) -> None:
+    """Makes the rows of a load that has been committed part of the quarantine, once."""
+    archive = open_archive_if_present(warehouse, quarantine_topic(load.topic))
+    if archive is None or archive.has_committed(LOADS, load.number):
+        return
+    archive.commit(load.quarantined, app_id=LOADS, app_version=load.number, modification_time_ms=load.made_at_ms)

@@ -1,0 +1,65 @@
+"""Parquet files: their schema from the footer, their rows one row group after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from statelib.ingest.formats.rows import Rows
+from statelib.ingest.formats.unreadable import unreadable
+from statelib.ingest.sources import open_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from statelib.ingest.sources import SourceFile
+
+_BATCH_ROWS = 1 << 16
+
+
+def parquet_schema(file: SourceFile, options: Mapping[str, str]) -> pa.Schema:
+    """The columns of a file, with Arrow's types.
+
+    Raises:
+        InputError: It is no Parquet file, or damaged.
+    """
+    with unreadable(file, "Parquet"), open_file(file, options) as opened, pq.ParquetFile(opened) as parquet:
+        return parquet.schema_arrow.remove_metadata()
+
+
+def parquet_row_count(file: SourceFile, options: Mapping[str, str]) -> int:
+    """How many rows a file has, by its footer. Errors as `parquet_schema`."""
+    with unreadable(file, "Parquet"), open_file(file, options) as opened, pq.ParquetFile(opened) as parquet:
+        return int(parquet.metadata.num_rows)
+
+
+def parquet_rows(
+    file: SourceFile, options: Mapping[str, str], *, columns: Sequence[str] | None = None, most_rows: int | None = None
+) -> Iterator[Rows]:
+    """The rows of a file.
+
+    Args:
+        file: The file.
+        options: Of the object store.
+        columns: Those to read; None: all.
+        most_rows: Ends after about so many; None: after the last one.
+
+    Raises:
+        InputError: It is no Parquet file, or damaged.
+    """
+    done = 0
+    with (
+        unreadable(file, "Parquet"),
+        open_file(file, options) as opened,
+        pq.ParquetFile(opened, pre_buffer="://" in file.path) as parquet,
+    ):
+        known = None if columns is None else [name for name in columns if name in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(_BATCH_ROWS, columns=known, use_threads=False):
+            numbers = np.arange(done + 1, done + batch.num_rows + 1)
+            yield Rows(pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names), numbers)
+            done += batch.num_rows
+            if most_rows is not None and done >= most_rows:
+                return

@@ -1,0 +1,43 @@
+"""What a format's reader gives: rows of a file as columns, and the rows that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that cannot become a record.
+
+    Attributes:
+        row: Its number in the file, from 1; the header of a CSV file does not count.
+        field: The field that is wrong; empty: the row as a whole.
+        reason: What is wrong with it.
+        raw: The row as it stands in the file, or as JSON where a format has no text.
+    """
+
+    row: int
+    field: str
+    reason: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Neighbouring rows of a file.
+
+    Attributes:
+        columns: A column for each field.
+        numbers: int64: the number of each row in its file, from 1, ascending.
+        bad: Rows of the same part of the file that cannot be read, in any order.
+    """
+
+    columns: pa.RecordBatch
+    numbers: NDArray[np.int64]
+    bad: tuple[BadRow, ...] = ()

@@ -1,0 +1,125 @@
+"""Values of text files as their types, and the rows of those that do not fit."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.ingest.formats.rows import BadRow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+NULLS = pa.array([
+    b"", b"NA", b"N/A", b"n/a", b"#N/A", b"NULL", b"null", b"NaN", b"nan", b"None", b"-", b"\\N",
+])  # fmt: skip
+"""What stands for nothing where a value is no text."""
+
+_TRUE, _FALSE = (b"true", b"True", b"TRUE", b"1"), (b"false", b"False", b"FALSE", b"0")
+
+
+def read_text(
+    rows: pa.RecordBatch, numbers: NDArray[np.int64], types: Mapping[str, pa.DataType], delimiter: str
+) -> tuple[pa.RecordBatch, list[BadRow]]:
+    """Rows of text as their types.
+
+    Args:
+        rows: Columns of bytes; null is null.
+        numbers: int64: of the rows in their file.
+        types: By column; others are text.
+        delimiter: Stood between the values; for what is said of bad rows.
+
+    Returns:
+        The columns, null where a value does not fit; and a row each for those that have one that does not, ascending.
+    """
+    columns: list[pa.Array] = []
+    bad: dict[int, BadRow] = {}
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        wanted = types.get(name, pa.string())
+        made = _cast(column, wanted)
+        if made is None:
+            made, wrong = _one_by_one(column, wanted)
+            for row in np.flatnonzero(wrong).tolist():
+                number = int(numbers[row])
+                shown = column[row].as_py().decode(errors="replace")
+                if number not in bad:
+                    reason = f"{shown!r} is no {_what(wanted)}"
+                    bad[number] = BadRow(number, name, reason, _line(rows, row, delimiter))
+        columns.append(made)
+    return pa.RecordBatch.from_arrays(columns, rows.schema.names), [bad[number] for number in sorted(bad)]
+
+
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+    """All values at once; None: some do not fit, or have to be looked at first."""
+    if pa.types.is_binary(wanted):
+        return column
+    try:
+        text = column.cast(pa.string())
+        if pa.types.is_string(wanted):
+            return text
+        if pa.types.is_boolean(wanted):
+            return None
+        return text.cast(wanted)
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+
+
+def _one_by_one(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """The values that fit, null elsewhere; and which do not."""
+    if pa.types.is_string(wanted):
+        given: list[Any] = column.to_pylist()
+        found = [_decoded(value) for value in given]
+        array = pa.array([value if isinstance(value, str) else None for value in found], pa.string())
+        return array, np.array([isinstance(value, bytes) for value in found])
+    trimmed = pc.ascii_trim_whitespace(column.cast(pa.large_binary()).cast(pa.large_string(), safe=False)).cast(
+        pa.binary()
+    )
+    nothing = pc.or_kleene(pc.is_in(trimmed, value_set=NULLS), pc.is_null(trimmed)).fill_null(True)
+    values = pc.if_else(nothing, pa.scalar(None, pa.binary()), trimmed)
+    if (made := _cast(values, wanted)) is not None:
+        return made, np.zeros(len(column), np.bool_)
+    distinct = values.dictionary_encode()
+    if len(distinct.dictionary) == 0:
+        return pa.nulls(len(column), wanted), np.zeros(len(column), np.bool_)
+    singles = [_single(distinct.dictionary.slice(n, 1), wanted) for n in range(len(distinct.dictionary))]
+    fits = pa.concat_arrays([pa.nulls(1, wanted) if single is None else single for single in singles])
+    misfit = np.array([single is None for single in singles])
+    where = distinct.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    wrong = misfit[where] & distinct.indices.is_valid().to_numpy(zero_copy_only=False)
+    return fits.take(distinct.indices), wrong
+
+
+def _single(value: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+    text = value[0].as_py()
+    if pa.types.is_boolean(wanted):
+        return pa.array([text in _TRUE]) if text in _TRUE or text in _FALSE else None
+    if pa.types.is_integer(wanted) or pa.types.is_floating(wanted) or pa.types.is_decimal(wanted):
+        value = pa.array([text.removeprefix(b"+")], pa.binary())
+    return _cast(value, wanted)
+
+
+def _decoded(value: bytes | None) -> str | bytes | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _what(wanted: pa.DataType) -> str:
+    return "text in UTF-8" if pa.types.is_string(wanted) else str(wanted)
+
+
+def _line(rows: pa.RecordBatch, row: int, delimiter: str) -> bytes:
+    """A row as it could stand in the file."""
+    out = io.StringIO()
+    values = [column[row].as_py() for column in rows.columns]
+    shown = ["" if value is None else value.decode(errors="backslashreplace") for value in values]
+    csv.writer(out, delimiter=delimiter, lineterminator="").writerow(shown)
+    return out.getvalue().encode()

@@ -1,0 +1,106 @@
+"""Merges the sorted runs of one partition into the files of a topic archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.errors.kinds import InputError
+from statelib.ingest.records import ORDER
+from statelib.ingest.runs import comparable, in_order, with_value_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.ingest.runs import Run
+    from statelib.topics.writer import PartitionWriter
+
+
+def write_partition(
+    runs: Sequence[Run], partition: int, writer: PartitionWriter, value: pa.DataType, next_offset: int
+) -> int:
+    """Writes all records of a partition in order; gives the offset behind the last one.
+
+    Args:
+        runs: In the order of arrival.
+        partition: The partition.
+        writer: Takes the records.
+        value: The type of all values.
+        next_offset: Of the first record.
+
+    Raises:
+        InputError: A value does not fit the type that all have together, or a time the archive.
+    """
+    has_some = [run for run in runs if partition in run.batches]
+    parts = [_as_type(run, partition, value) for run in has_some]
+    is_sorted = bool(has_some) and ORDER in has_some[0].schema.names
+    for batch in merged(parts) if is_sorted and len(parts) > 1 else (batch for part in parts for batch in part):
+        records = batch.drop_columns([ORDER]) if is_sorted else batch
+        offsets = np.arange(next_offset, next_offset + len(records))
+        writer.write(records.append_column("offset", pa.array(offsets)))
+        next_offset += len(records)
+    return next_offset
+
+
+def _as_type(run: Run, partition: int, value: pa.DataType) -> Iterator[pa.RecordBatch]:
+    for batch in run.read(partition):
+        try:
+            yield with_value_type(batch, value)
+        except pa.ArrowInvalid as error:
+            step = "declare the field's type (--type), or load the file into another topic"
+            raise InputError(f"a value does not fit the type of its field: {error}", next_step=step) from None
+
+
+class _Head:
+    """The part of a run that is next."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.batch: pa.RecordBatch | None = None
+        self.order: NDArray[np.generic] = np.empty(0)
+        self.advance()
+
+    def advance(self) -> None:
+        """To the next batch."""
+        self.batch = next((batch for batch in self._batches if batch.num_rows), None)
+        if self.batch is not None:
+            self.order = comparable(self.batch.column(ORDER))
+
+    def take(self, count: int) -> pa.RecordBatch:
+        """The first ``count`` records, which are passed."""
+        assert self.batch is not None  # noqa: S101 - asked for of open runs only
+        taken = self.batch.slice(0, count)
+        if count == len(self.batch):
+            self.advance()
+        else:
+            self.batch, self.order = self.batch.slice(count), self.order[count:]
+        return taken
+
+
+def merged(parts: Iterable[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """The records of all runs in order; of equal ones those of earlier runs come first.
+
+    Each step emits what can be followed by nothing smaller: up to the least of the runs' last loaded records. Of
+    records that equal that one, later runs have to wait: the run that it is of may go on with more of them.
+    """
+    heads = [head for head in map(_Head, parts) if head.batch is not None]
+    while heads:
+        lasts = [head.order[-1] for head in heads]
+        bound_of = min(range(len(heads)), key=lambda n: lasts[n])  # the first of several
+        bound = lasts[bound_of]
+        taken = []
+        for n, head in enumerate(heads):
+            count = int(np.searchsorted(head.order, bound, side="right" if n <= bound_of else "left"))
+            if count:
+                taken.append(head.take(count))
+        heads = [head for head in heads if head.batch is not None]
+        if len(taken) == 1:
+            yield taken[0]
+            continue
+        together = pa.Table.from_batches(taken)
+        together = together.combine_chunks().take(pa.array(in_order(together[ORDER])))
+        yield from together.combine_chunks().to_batches()

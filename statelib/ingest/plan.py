@@ -1,0 +1,244 @@
+"""Plans a load: which files are new, what their fields are, and how rows become records. Nothing is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from statelib.commits.archives import open_archive_if_present
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.ingest.fields import check_known, columns_in, is_template, type_at, value_at
+from statelib.ingest.formats.csv import CsvDialect
+from statelib.ingest.formats.read import FileReader
+from statelib.ingest.ledger import Ledger
+from statelib.ingest.records import RecordShape
+from statelib.ingest.sources import find_files
+from statelib.ingest.times import TimeRule, described, resolved
+from statelib.ingest.types import storable, type_named, united_text
+from statelib.job.lake_topic import DEFAULT_PARTITIONS
+from statelib.storage.transfers import in_parallel
+from statelib.topics.schema_changes import united
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from statelib.ingest.sources import SourceFile
+    from statelib.job.lake_topic import LakeTopic
+    from statelib.storage import Storage
+    from statelib.topics.archive import TopicArchive
+
+_MOST_SAMPLED = 16
+_MOST_TIMED = 8
+_FILES_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What a load is going to do; travels to workers but for the archive.
+
+    Attributes:
+        topic: What was asked for.
+        files: The new files, ordered by path.
+        known: How many files were loaded before.
+        reader: Reads them.
+        shape: Makes records of their rows.
+        schema: The fields of all of them, as far as files tell beforehand.
+        timestamps: How timestamps are read, in words.
+    """
+
+    topic: LakeTopic
+    files: tuple[SourceFile, ...]
+    known: int
+    reader: FileReader
+    shape: RecordShape
+    schema: pa.Schema
+    timestamps: str
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all new files."""
+        return sum(file.size_bytes for file in self.files)
+
+
+def plan_load(
+    topic: LakeTopic, warehouse: Storage, source_options: Mapping[str, str]
+) -> tuple[LoadPlan | None, TopicArchive | None, Ledger]:
+    """Plans a load.
+
+    Args:
+        topic: What is asked for.
+        warehouse: The warehouse.
+        source_options: Of the object store that the files are in.
+
+    Returns:
+        The plan (None: no file is new), the newest version of the archive if there is one, and its ledger.
+
+    Raises:
+        ConfigurationError: The files do not go together with each other, with the archive, or with what was asked for.
+        InputError: A file cannot be read, or has changed since it was loaded.
+        RetryableError: A store did not answer.
+    """
+    archive = open_archive_if_present(warehouse, topic.archive_name)
+    ledger = Ledger(warehouse, topic.archive_name, archive)
+    found = find_files(topic.sources, source_options)
+    files = _new_files(found, ledger, topic)
+    if not files:
+        return None, archive, ledger
+    dialect = CsvDialect(topic.delimiter, topic.encoding)
+    reader = FileReader(source_options, topic.format, dialect)
+    declared = {name: type_named(given) for name, given in topic.types.items()}
+    schema, types = _united_schema(reader, files, {**_types_of(archive, topic), **declared})
+    reader = replace(reader, types=types)
+    timestamp = _timestamp(topic, schema)
+    for option, path in (("key", topic.key), ("timestamp", timestamp), ("order", _order_field(topic))):
+        if path is not None:
+            check_known(path, [schema], option)
+    for path in [topic.value] if isinstance(topic.value, str) else topic.value:
+        check_known(path, [schema], "value")
+    rule = TimeRule(topic.timestamp_unit, topic.timestamp_format, topic.timezone)
+    sample = _sample(reader, files, timestamp)
+    rule = resolved(rule, sample, timestamp)
+    partitions = archive.partitions if archive is not None else topic.partitions or DEFAULT_PARTITIONS
+    if topic.partitions is not None and topic.partitions != partitions:
+        what = f"the topic has {counted(partitions, 'partition')}, not {topic.partitions}"
+        raise ConfigurationError(what, topic=topic.name, next_step="leave --partitions out, or load another topic")
+    shape = RecordShape(
+        key=topic.key,
+        key_type=_key_type(topic, schema, archive),
+        value=topic.value,
+        timestamp=timestamp,
+        time_rule=rule,
+        order=topic.order or "timestamp",
+        partitions=partitions,
+        key_serde=topic.key_serde,
+    )
+    plan = LoadPlan(
+        topic=topic,
+        files=tuple(files),
+        known=len(found) - len(files),
+        reader=reader,
+        shape=shape,
+        schema=schema,
+        timestamps=f"{timestamp}: {described(rule, sample.type)}",
+    )
+    return plan, archive, ledger
+
+
+def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) -> list[SourceFile]:
+    """Those that have not been loaded.
+
+    Raises:
+        InputError: One that has been loaded is not what it was.
+    """
+    loaded = ledger.files()
+    for file in found:
+        before = loaded.get(file.path)
+        if before is not None and (before.size_bytes, before.version) != (file.size_bytes, file.version):
+            what = "a file has changed since it was loaded: its records are in the topic as they were"
+            step = "put what is new into a file of its own, or load all of them into another topic"
+            raise InputError(what, topic=topic.name, file=file.path, next_step=step)
+    return [file for file in found if file.path not in loaded]
+
+
+def _types_of(archive: TopicArchive | None, topic: LakeTopic) -> dict[str, pa.DataType]:
+    """The types that fields have in the topic already: text files are read as these."""
+    if archive is None:
+        return {}
+    key, value = (archive.schema.field(name).type for name in ("key", "value"))
+    types: dict[str, pa.DataType] = {}
+    if isinstance(topic.value, str):
+        types[topic.value] = value
+    elif pa.types.is_struct(value):
+        types = {field.name: field.type for field in value}
+    if topic.key is not None and not is_template(topic.key):
+        types[topic.key] = key
+    return types
+
+
+def _united_schema(
+    reader: FileReader, files: Sequence[SourceFile], given: Mapping[str, pa.DataType]
+) -> tuple[pa.Schema, dict[str, pa.DataType]]:
+    """The fields of all files together, and the types of those of text files.
+
+    Raises:
+        ConfigurationError: A file does not go together with the others; it is named.
+    """
+    exact = [file for file in files if reader.is_exact(file)]
+    text = [file for file in files if not reader.is_exact(file)]
+    sampled = (
+        text
+        if len(text) <= _MOST_SAMPLED
+        else [text[n * (len(text) - 1) // (_MOST_SAMPLED - 1)] for n in range(_MOST_SAMPLED)]
+    )
+    at_once = _FILES_AT_ONCE if "://" in files[0].path else 1
+    schemas = in_parallel(reader.schema, [*exact, *sampled], at_once)
+    united_: dict[str, pa.DataType] = {}
+    types = dict(given)
+    for file, schema in zip([*exact, *sampled], schemas, strict=True):
+        is_exact = len(exact) and file in exact
+        for field in schema:
+            type_ = storable(field.type) if is_exact else given.get(field.name, field.type)
+            if type_ is None:
+                type_ = pa.null()
+            before = united_.get(field.name)
+            united_[field.name] = (
+                type_ if before is None else _together(before, type_, field.name, file, is_text=not is_exact)
+            )
+            if not is_exact:
+                types[field.name] = united_[field.name]
+    return pa.schema(list(united_.items())), types
+
+
+def _together(before: pa.DataType, type_: pa.DataType, field: str, file: SourceFile, *, is_text: bool) -> pa.DataType:
+    try:
+        return united_text(before, type_, field) if is_text else united(before, type_, field)
+    except ConfigurationError as error:
+        if is_text and not pa.types.is_nested(before) and not pa.types.is_nested(type_):
+            return pa.string() if file.name.split(".")[-1] not in {"json", "jsonl", "ndjson"} else before
+        where = error.place.get("field", field)
+        what = f"a file cannot be merged with those before it: {where} is {type_} there, and was {before}"
+        step = "load it into another topic, or bring the field to one type with a query (sql:SELECT ...)"
+        raise ConfigurationError(what, file=file.path, field=field, next_step=step) from None
+
+
+def _timestamp(topic: LakeTopic, schema: pa.Schema) -> str:
+    if topic.timestamp is not None:
+        return topic.timestamp
+    likely = [field.name for field in schema if pa.types.is_temporal(field.type)]
+    likely += [name for name in schema.names if any(word in name.lower() for word in ("time", "date", "_at"))]
+    shown = ", ".join(dict.fromkeys(likely)) or ", ".join(schema.names)
+    what = "it is not said which field has the records' timestamps"
+    raise ConfigurationError(what, topic=topic.name, next_step=f"name it with --timestamp: one of {shown}")
+
+
+def _order_field(topic: LakeTopic) -> str | None:
+    return None if topic.order in {None, "timestamp", "arrival"} else topic.order
+
+
+def _sample(reader: FileReader, files: Sequence[SourceFile], path: str) -> pa.Array:
+    """Values of a field from some of the files, of the first type that has values."""
+    found: list[pa.Array] = []
+    step = max(1, len(files) // _MOST_TIMED)
+    for file in files[::step]:
+        columns = [*columns_in(path), *(name.partition(".")[0] for name in columns_in(path))]
+        rows = next(iter(reader.rows(file, columns)), None)
+        if rows is not None and len(rows.numbers):
+            values = value_at(rows.columns, path)
+            found.append(values.dictionary_decode() if pa.types.is_dictionary(values.type) else values)
+    typed = [values for values in found if not pa.types.is_null(values.type)]
+    if not typed:
+        return pa.nulls(0)
+    return pa.concat_arrays([values for values in typed if values.type.equals(typed[0].type)])
+
+
+def _key_type(topic: LakeTopic, schema: pa.Schema, archive: TopicArchive | None) -> pa.DataType:
+    if archive is not None:
+        return archive.schema.field("key").type
+    if topic.key is None:
+        return pa.string()
+    type_ = type_at(schema, topic.key)
+    found = None if type_ is None else storable(type_)
+    return pa.string() if found is None else found

@@ -1,0 +1,228 @@
+"""What a load would come to, told by a sample of the new files. Nothing is written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.ingest.fields import value_at
+from statelib.ingest.formats.estimate import estimated_rows
+from statelib.ingest.records import PARTITION
+from statelib.ingest.times import read_times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.ingest.formats.rows import BadRow, Rows
+    from statelib.ingest.plan import LoadPlan
+    from statelib.ingest.sources import SourceFile
+
+_MOST_FILES = 8
+_MOST_ROWS = 50_000
+_MOST_SHOWN = 5
+_ANCIENT_US = 631_152_000_000_000  # 1990
+_ID = re.compile(r"(^|_|-|\.)(id|uuid|guid)$|[a-z]Id$|[a-z]ID$")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProfile:
+    """A field of the rows.
+
+    Attributes:
+        name: Its name.
+        type: The type in the file, or as which text is read.
+        nulls: How many rows of the sample have none.
+    """
+
+    name: str
+    type: pa.DataType
+    nulls: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeProfile:
+    """The timestamps of a sample.
+
+    Attributes:
+        read_as: In words, how they are read.
+        first_ms: The least one; None: there is none.
+        last_ms: The largest one.
+        missing: Rows without one.
+        unreadable: Rows whose timestamp is none that a record can have.
+        ancient: Rows of before 1990.
+        future: Rows of after now.
+        disordered: Rows whose timestamp is less than one before it in the same file.
+        most_late_ms: By how much at most.
+    """
+
+    read_as: str
+    first_ms: int | None
+    last_ms: int | None
+    missing: int
+    unreadable: int
+    ancient: int
+    future: int
+    disordered: int
+    most_late_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a load would come to.
+
+    Attributes:
+        files: How many files are new, and `known` how many were loaded before.
+        known: The same.
+        size_bytes: Of the new files.
+        rows: How many rows they have, about.
+        sampled: How many rows this profile is of.
+        fields: Of the rows.
+        times: The timestamps.
+        distinct_keys: In the sample.
+        top_keys: The keys with most rows, and how many.
+        null_keys: Rows without a key.
+        partition_rows: By partition, how many records it would get, about.
+        ids: By field that looks like an id, how many rows of the sample repeat one.
+        repeated_rows: Rows of the sample that are alike in all fields with another one.
+        bad_rows: Rows of the sample that cannot become records.
+        bad_examples: The first ones, with their files.
+    """
+
+    files: int
+    known: int
+    size_bytes: int
+    rows: int
+    sampled: int
+    fields: tuple[FieldProfile, ...]
+    times: TimeProfile
+    distinct_keys: int
+    top_keys: tuple[tuple[object, int], ...]
+    null_keys: int
+    partition_rows: tuple[int, ...]
+    ids: tuple[tuple[str, int], ...]
+    repeated_rows: int
+    bad_rows: int
+    bad_examples: tuple[tuple[str, BadRow], ...]
+
+
+def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
+    """Reads a sample of the new files: 50,000 rows each of up to eight of them.
+
+    Args:
+        plan: The load's.
+        now_ms: The wall clock.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    times, tables, keys, partitions = _Times(now_ms), [], [], np.zeros(plan.shape.partitions, np.int64)
+    bad: list[tuple[str, BadRow]] = []
+    bad_rows = 0
+    for file in _spread(plan.files):
+        for rows in _some(plan, file):
+            records, unusable = plan.shape.records(rows)
+            times.add(rows, plan)
+            tables.append(pa.Table.from_batches([rows.columns]))
+            keys.append(records["key"])
+            partitions += np.bincount(records[PARTITION].to_numpy(), minlength=plan.shape.partitions)
+            bad_rows += len(rows.bad) + len(unusable)
+            bad += [(file.path, row) for row in (*rows.bad, *unusable)][: _MOST_SHOWN - len(bad)]
+        times.end_file()
+    rows_in_all = sum(estimated_rows(file, plan.reader) for file in plan.files)
+    together = pa.concat_tables([plan.schema.empty_table(), *tables], promote_options="permissive")
+    counts = pc.value_counts(pa.chunked_array(keys, plan.shape.key_type)).to_pylist()
+    top = sorted(counts, key=lambda one: -one["counts"])
+    good = int(partitions.sum())
+    return Profile(
+        files=len(plan.files),
+        known=plan.known,
+        size_bytes=plan.size_bytes,
+        rows=rows_in_all,
+        sampled=together.num_rows,
+        fields=tuple(
+            FieldProfile(n, c.type, c.null_count) for n, c in zip(together.column_names, together.columns, strict=True)
+        ),
+        times=times.profile(plan.timestamps),
+        distinct_keys=sum(1 for one in top if one["values"] is not None),
+        top_keys=tuple((one["values"], one["counts"]) for one in top if one["values"] is not None)[:_MOST_SHOWN],
+        null_keys=next((one["counts"] for one in top if one["values"] is None), 0),
+        partition_rows=tuple(round(int(count) * rows_in_all / max(good, 1)) for count in partitions),
+        ids=tuple((name, _repeats(together[name])) for name in together.column_names if _ID.search(name)),
+        repeated_rows=_repeated_rows(together),
+        bad_rows=bad_rows,
+        bad_examples=tuple(bad),
+    )
+
+
+def _spread(files: tuple[SourceFile, ...]) -> list[SourceFile]:
+    if len(files) <= _MOST_FILES:
+        return list(files)
+    return [files[n * (len(files) - 1) // (_MOST_FILES - 1)] for n in range(_MOST_FILES)]
+
+
+def _some(plan: LoadPlan, file: SourceFile) -> Iterator[Rows]:
+    done = 0
+    for rows in plan.reader.rows(file):
+        yield rows
+        done += len(rows.numbers)
+        if done >= _MOST_ROWS:
+            return
+
+
+class _Times:
+    """Collects what is to be said of timestamps."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_us = now_ms * 1000
+        self._first: int | None = None
+        self._last: int | None = None
+        self._counts = dict.fromkeys(("missing", "unreadable", "ancient", "future", "disordered"), 0)
+        self._most_late_us = 0
+        self._largest = 0
+
+    def add(self, rows: Rows, plan: LoadPlan) -> None:
+        given = value_at(rows.columns, plan.shape.timestamp)
+        read = read_times(given, plan.shape.time_rule)
+        missing = given.is_null().to_numpy(zero_copy_only=False)
+        self._counts["missing"] += int(missing.sum())
+        self._counts["unreadable"] += int((~read.known & ~missing).sum())
+        times = read.microseconds[read.known]
+        if not len(times):
+            return
+        self._counts["ancient"] += int((times < _ANCIENT_US).sum())
+        self._counts["future"] += int((times > self._now_us).sum())
+        largest = np.maximum.accumulate(np.maximum(times, self._largest))
+        late = largest - times
+        self._counts["disordered"] += int((late > 0).sum())
+        self._most_late_us = max(self._most_late_us, int(late.max()))
+        self._largest = int(largest[-1])
+        self._first = int(times.min()) if self._first is None else min(self._first, int(times.min()))
+        self._last = int(times.max()) if self._last is None else max(self._last, int(times.max()))
+
+    def end_file(self) -> None:
+        self._largest = 0
+
+    def profile(self, read_as: str) -> TimeProfile:
+        first = None if self._first is None else self._first // 1000
+        last = None if self._last is None else self._last // 1000
+        return TimeProfile(read_as, first, last, **self._counts, most_late_ms=self._most_late_us // 1000)
+
+
+def _repeats(column: pa.ChunkedArray) -> int:
+    if pa.types.is_nested(column.type):
+        return 0
+    distinct: int = pc.count_distinct(column, mode="only_valid").as_py()
+    return len(column) - int(column.null_count) - distinct
+
+
+def _repeated_rows(rows: pa.Table) -> int:
+    flat = [name for name in rows.column_names if not pa.types.is_nested(rows.schema.field(name).type)]
+    if not rows.num_rows or len(flat) < len(rows.column_names):
+        return 0
+    distinct: int = rows.group_by(flat).aggregate([]).num_rows
+    return int(rows.num_rows) - distinct

@@ -1,0 +1,164 @@
+"""Makes records of rows: key, value, timestamp, partition, and what records of a partition are in the order of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.columns.times import LAST_TIME_MS
+from statelib.ingest.fields import columns_in, is_template, value_at
+from statelib.ingest.formats.rows import BadRow
+from statelib.ingest.times import TimeRule, read_times
+from statelib.ingest.types import storable, stored
+from statelib.serdes import serde_for
+from statelib.topics.partitioner import partition_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.ingest.formats.rows import Rows
+    from statelib.serdes import Serde
+
+PARTITION, ORDER = "partition", "order"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """What of a row is what of a record; travels to workers.
+
+    Attributes:
+        key: The field of keys; None: none.
+        key_type: The archive's type of keys.
+        value: The field of values, or the fields of a struct; empty: all others.
+        timestamp: The field of timestamps.
+        time_rule: How that is read.
+        order: ``timestamp``, ``arrival``, or a field.
+        partitions: Of the topic.
+        key_serde: Serialises keys to choose the partition; None: Kafka's own for their type.
+    """
+
+    key: str | None
+    key_type: pa.DataType
+    value: str | tuple[str, ...]
+    timestamp: str
+    time_rule: TimeRule
+    order: str
+    partitions: int
+    key_serde: Serde | None = None
+
+    def records(self, rows: Rows) -> tuple[pa.RecordBatch, list[BadRow]]:
+        """The records of rows, and the rows that cannot be one.
+
+        Returns:
+            Columns ``partition`` (int32), ``key``, ``value``, ``timestamp`` (int64, ms) and, unless records stay in the
+            order of arrival, ``order``.
+
+        Raises:
+            InputError: A value cannot be stored as the archive's type; has no file.
+        """
+        columns, count = rows.columns, rows.columns.num_rows
+        times = read_times(value_at(columns, self.timestamp), self.time_rule)
+        good, bad = times.known, []
+        if not good.all():
+            bad = [self._without_time(rows, row) for row in np.flatnonzero(~good).tolist()]
+        order = self._order(columns, times.microseconds)
+        if order is not None and order.null_count:
+            missing = good & order.is_null().to_numpy(zero_copy_only=False)
+            bad += [
+                BadRow(
+                    int(rows.numbers[row]),
+                    self.order,
+                    "it has no value, and records are ordered by it",
+                    as_json(columns, row),
+                )
+                for row in np.flatnonzero(missing).tolist()
+            ]
+            good = good & ~missing
+        key = (
+            stored(value_at(columns, self.key), self.key_type)
+            if self.key is not None
+            else pa.nulls(count, self.key_type)
+        )
+        made = {
+            PARTITION: pa.array(self._partition_of(key, rows.numbers)),
+            "key": key,
+            "value": self._value(columns),
+            "timestamp": pa.array(times.microseconds // 1000),
+        }
+        if order is not None:
+            made[ORDER] = order
+        records = pa.RecordBatch.from_pydict(made)
+        return (records if good.all() else records.filter(pa.array(good))), bad
+
+    def _value(self, columns: pa.RecordBatch) -> pa.Array:
+        if isinstance(self.value, str):
+            array = value_at(columns, self.value)
+            type_ = storable(array.type)
+            return pa.nulls(len(array)) if type_ is None else stored(array, type_)
+        names = self.value or self._others(columns.schema.names)
+        found = [(name, value_at(columns, name)) for name in names]
+        typed = [(name, array, storable(array.type)) for name, array in found]
+        kept = [(name, stored(array, type_)) for name, array, type_ in typed if type_ is not None]
+        if not kept:
+            return pa.nulls(columns.num_rows)
+        return pa.StructArray.from_arrays([array for _, array in kept], [name for name, _ in kept])
+
+    def _others(self, names: Sequence[str]) -> list[str]:
+        taken = {path for path in (self.key, self.timestamp) if path is not None and not is_template(path)}
+        return [name for name in names if name not in taken]
+
+    def columns(self) -> list[str] | None:
+        """The columns of a file that are needed, by their first names; None: all."""
+        if not self.value:
+            return None
+        paths = [
+            self.timestamp,
+            *([self.key] if self.key else []),
+            *([self.value] if isinstance(self.value, str) else self.value),
+        ]
+        paths += [] if self.order in {"timestamp", "arrival"} else [self.order]
+        names = [name for path in paths for name in columns_in(path)]
+        return [*dict.fromkeys([*names, *(name.partition(".")[0] for name in names)])]
+
+    def _order(self, columns: pa.RecordBatch, microseconds: NDArray[np.int64]) -> pa.Array | None:
+        if self.order == "arrival":
+            return None
+        if self.order == "timestamp":
+            return pa.array(microseconds)
+        found = value_at(columns, self.order)
+        return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
+    def _partition_of(self, key: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+        """As Kafka's producer chooses it; records without a key take turns, by their rows' numbers."""
+        if self.partitions == 1:
+            return np.zeros(len(key), np.int32)
+        if key.null_count == len(key):
+            where = np.zeros(len(key), np.int32)
+        else:
+            where = partition_for((self.key_serde or serde_for(key.type)).serialize(key), self.partitions)
+        if key.null_count:
+            missing = key.is_null().to_numpy(zero_copy_only=False)
+            where[missing] = (numbers[missing] - 1) % self.partitions
+        return where
+
+    def _without_time(self, rows: Rows, row: int) -> BadRow:
+        given = value_at(rows.columns, self.timestamp)[row]
+        if not given.is_valid:
+            reason = "it has no timestamp"
+        else:
+            found = read_times(pa.array([given.as_py()], given.type), self.time_rule).microseconds[0]
+            shown = given.as_py()
+            reason = f"{shown!r} is no time" if not found else f"{shown!r} is a time that no record can have"
+            reason += f" (0 to {LAST_TIME_MS} ms since 1970)" if found else ""
+        return BadRow(int(rows.numbers[row]), self.timestamp, reason, as_json(rows.columns, row))
+
+
+def as_json(columns: pa.RecordBatch, row: int) -> bytes:
+    """A row for a quarantine: its fields as JSON, and as text what JSON has not."""
+    return json.dumps(columns.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False).encode()

@@ -1,0 +1,106 @@
+"""A topic that comes from files of a lake: where they are, and what of a row is a record's key, value and timestamp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from statelib.calls import arguments_checked
+from statelib.calls.names import check_name
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
+from statelib.job.user_code import load_attribute
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.serdes import Serde
+
+FileFormat = Literal["parquet", "csv", "json", "avro"]
+TimeUnit = Literal["s", "ms", "us", "ns"]
+
+DEFAULT_PARTITIONS = 4
+
+
+@arguments_checked
+@dataclass(frozen=True)
+class LakeTopic:
+    """A topic made from files of a lake, each of which is loaded once.
+
+    ::
+
+        LakeTopic("flights", "s3://lake/flights/**/*.parquet", key="origin", timestamp="departed")
+
+    A field is a column, ``after.id`` a field of a struct, and ``"{date} {time}"`` text put together from columns.
+
+    Attributes:
+        name: The topic archive's name.
+        source: Where the files are: paths, folders, patterns or URLs. See `statelib.ingest.sources`.
+        key: The field of the keys; None: no keys.
+        value: The field of the values, or the fields of a struct; none: all but those of key and timestamp.
+        timestamp: The field of the timestamps, which has to be named: the error names fields that look like
+            times.
+        timestamp_unit: Of timestamps that are numbers; None: what they look like, which is shown.
+        timestamp_format: Of timestamps that are text, as in strptime; None: ISO 8601.
+        timezone: Of timestamps without one.
+        order: The order of a partition's records within a load: ``timestamp`` (no record is late), ``arrival`` (files
+            in the order of their paths, rows as they stand there), or a field. None: ``timestamp``.
+        partitions: Of the topic; None: as many as it has, or 4 for a new one.
+        format: Of the files; None: what their names and first bytes say.
+        types: Of fields of CSV and JSON that shall not be what they look like, such as ``{"zip": "string"}``.
+        delimiter: Between the values of CSV; None: what the first line has most of.
+        encoding: Of CSV.
+        key_serde: Serialises keys to choose the partition; None: Kafka's own serde for their type.
+
+    Raises:
+        ConfigurationError: Kafka does not allow this name; there is no source; or a choice is not known.
+    """
+
+    name: str
+    source: str | tuple[str, ...]
+    key: str | None = None
+    value: str | tuple[str, ...] = ()
+    timestamp: str | None = None
+    timestamp_unit: Literal["s", "ms", "us", "ns"] | None = None
+    timestamp_format: str | None = None
+    timezone: str = "UTC"
+    order: str | None = None
+    partitions: int | None = None
+    format: Literal["parquet", "csv", "json", "avro"] | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    key_serde: Serde | None = None
+
+    def __post_init__(self) -> None:
+        """Checks what can be checked without the files."""
+        check_name(self.name, "a topic")
+        if not self.sources:
+            step = "name a file, a folder, a pattern such as 'data/*.csv', or a URL"
+            raise ConfigurationError("a topic of a lake has no source", topic=self.name, next_step=step)
+        if self.partitions is not None and self.partitions < 1:
+            what = f"a topic cannot have {counted(self.partitions, 'partition')}"
+            raise ConfigurationError(what, topic=self.name, next_step="name one or more")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All sources."""
+        return (self.source,) if isinstance(self.source, str) else tuple(self.source)
+
+    @property
+    def archive_name(self) -> str:
+        """The name of the topic archive."""
+        return self.name
+
+
+def load_lake_topic(reference: str) -> LakeTopic:
+    """Loads the topic at ``package.module:attribute`` or ``path/to/file.py:attribute``.
+
+    Raises:
+        ConfigurationError: There is no such module, file or attribute, or it is no `LakeTopic`.
+    """
+    found = load_attribute(reference, "topic")
+    if not isinstance(found, LakeTopic):
+        next_step = "name a hindstream.LakeTopic, as FILE.py:NAME or PACKAGE.MODULE:NAME"
+        raise ConfigurationError("this is no topic of a lake", topic=reference, next_step=next_step)
+    return found
