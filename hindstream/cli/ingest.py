@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from statelib.settings.settings import Settings
 
 
+_GAPS_SHOWN = 5
+
+
 def lake_topic(name: str, sources: tuple[str, ...], options: dict[str, Any], settings: Settings) -> LakeTopic:
     """What the command line asks for: a declaration in Python, options, or what the topic's newest load was asked for.
 
@@ -93,6 +96,12 @@ def _print_loaded(loaded: Loaded, seconds: float, out: Results) -> None:
     if loaded.min_timestamp_ms is not None:
         table.add_row("time", f"{time_text(loaded.min_timestamp_ms)} to {time_text(loaded.max_timestamp_ms)}")
     table.add_row("timestamps", loaded.timestamps)
+    if loaded.gaps:
+        missing = sum(gap.last_offset - gap.first_offset + 1 for gap in loaded.gaps)
+        table.add_row("gaps", f"{counted(missing, 'offset')} in no file, in {counted(len(loaded.gaps), 'place')}")
+    for gap in loaded.gaps[:_GAPS_SHOWN]:
+        where = f"partition {gap.partition}, {gap.first_offset} to {gap.last_offset}"
+        table.add_row("", f"{where}, before {gap.before}")
     out.say(f"{loaded.topic}, load {loaded.number}")
     out.table(table)
 

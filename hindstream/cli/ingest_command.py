@@ -38,12 +38,21 @@ def ingest(
     timezone: Annotated[str | None, typer.Option(help="Of timestamps without one. Default: UTC.")] = None,
     order: Annotated[
         str | None,
-        typer.Option(help="Of a partition's records: timestamp (the default), arrival, or a field."),
+        typer.Option(
+            help="Of a partition's records: timestamp, arrival, offset (the default where files tell it), or a field."
+        ),
     ] = None,
     partitions: Annotated[int | None, typer.Option(min=1, help="Of a new topic. Default: 4.")] = None,
     format: Annotated[  # noqa: A002 - the option's name
         Literal["parquet", "csv", "json", "avro"] | None,
         typer.Option(help="Of the files. Default: what their names and content say."),
+    ] = None,
+    layout: Annotated[
+        Literal["files", "connect", "aiven", "kcat"] | None,
+        typer.Option(help="How a topic lies in the files: see docs/ingest.md. Default: what names and rows look like."),
+    ] = None,
+    envelope: Annotated[
+        Literal["rows", "debezium"] | None, typer.Option(help="debezium: changes of rows become the rows.")
     ] = None,
     types: Annotated[
         list[str] | None,
@@ -74,7 +83,7 @@ def ingest(
     options = {
         "key": key, "value": tuple(value or ()), "timestamp": timestamp, "timestamp_unit": timestamp_unit,
         "timestamp_format": timestamp_format, "timezone": timezone, "order": order, "partitions": partitions,
-        "format": format, "types": types, "delimiter": delimiter, "encoding": encoding,
+        "format": format, "layout": layout, "envelope": envelope, "types": types, "delimiter": delimiter, "encoding": encoding,
     }  # fmt: skip
     asked = lake_topic(topic, tuple(sources or ()), {name: given for name, given in options.items() if given}, given)
     if dry_run:

@@ -65,14 +65,7 @@ class BadRows:
     def _quarantined(self, file: SourceFile, rows: Sequence[BadRow]) -> pa.RecordBatch:
         count = len(rows)
         values = [
-            {
-                "topic": self._topic,
-                "partition": None,
-                "offset": None,
-                "timestamp": None,
-                "reason": _reason(row),
-                "value": row.raw,
-            }
+            {"topic": self._topic, **_place(file, row), "timestamp": None, "reason": _reason(row), "value": row.raw}
             for row in rows
         ]
         headers = [
@@ -100,6 +93,12 @@ class BadRows:
 def bad_row_runs(spill: Storage, attempt: str) -> RunWriter:
     """Takes bad rows, few of them in memory."""
     return RunWriter(spill, f"{attempt}.bad", _MEMORY_BYTES, is_sorted=False)
+
+
+def _place(file: SourceFile, row: BadRow) -> dict[str, int | None]:
+    if file.place is None:
+        return {"partition": None, "offset": None}
+    return {"partition": file.place.partition, "offset": file.place.first_offset + row.row - 1}
 
 
 def _reason(row: BadRow) -> str:

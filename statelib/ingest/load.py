@@ -21,6 +21,7 @@ from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, FencedError, HindstreamError, InputError, RetryableError
 from statelib.ingest.bad_rows import BadRows, bad_row_runs, publish_quarantined, stage_quarantined
 from statelib.ingest.declared import declaration_of
+from statelib.ingest.layouts import Gap, gaps_between
 from statelib.ingest.ledger import Ingest, IngestedFile
 from statelib.ingest.merge import write_partition
 from statelib.ingest.plan import plan_load
@@ -29,6 +30,7 @@ from statelib.ingest.types import united_text
 from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive, topic_schema
 from statelib.topics.orphaned_files import delete_passed
+from statelib.topics.schema_changes import united
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Loaded:
         timestamps: How timestamps were read, in words.
         min_timestamp_ms: Of the new records; None: there are none.
         max_timestamp_ms: The same.
+        gaps: Offsets that no file has, where files tell offsets.
         schema: The archive's.
     """
 
@@ -78,6 +81,7 @@ class Loaded:
     timestamps: str
     min_timestamp_ms: int | None
     max_timestamp_ms: int | None
+    gaps: tuple[Gap, ...]
     schema: pa.Schema | None
 
 
@@ -177,6 +181,7 @@ class MergePartition:
         storage: Rooted at the archive.
         topic: The archive's name.
         starts: By partition, the offset of its next record.
+        keeps_offsets: Whether records have the offsets that the files tell.
     """
 
     runs: tuple[Run, ...]
@@ -184,6 +189,7 @@ class MergePartition:
     storage: Storage
     topic: str
     starts: Mapping[int, int]
+    keeps_offsets: bool
 
     def __call__(self, partition: int, attempt: str) -> tuple[ArchiveFile, ...]:
         """Does it; ``attempt`` is unique to this attempt.
@@ -193,7 +199,8 @@ class MergePartition:
         """
         with PartitionWriter(self.storage, self.schema, partition, attempt=attempt, topic=self.topic) as writer:
             value = self.schema.field("value").type
-            write_partition(self.runs, partition, writer, value, self.starts[partition])
+            start = self.starts[partition]
+            write_partition(self.runs, partition, writer, value, start, keeps_offsets=self.keeps_offsets)
             return writer.close()
 
 
@@ -224,6 +231,7 @@ class Load:
 
     def __post_init__(self) -> None:
         self.plan, self._archive, self._ledger = plan_load(self.topic, self.warehouse, self.source_options)
+        self._gaps: tuple[Gap, ...] = ()
         self._finish_former()
 
     @property
@@ -233,7 +241,7 @@ class Load:
         schema = self._archive.schema if self._archive is not None else None
         timestamps = newest.timestamps if newest else ""
         return Loaded(
-            self.topic.archive_name, None, (), len(self._ledger.files()), 0, 0, timestamps, None, None, schema
+            self.topic.archive_name, None, (), len(self._ledger.files()), 0, 0, timestamps, None, None, (), schema
         )
 
     def sort_files(self, spill: Storage, budget_bytes: int, *, in_memory: bool) -> SortFiles:
@@ -249,14 +257,18 @@ class Load:
             ConfigurationError: A file does not go together with the others, or with the archive; it is named.
         """
         assert self.plan is not None  # noqa: S101 - else there is nothing to do
-        value: pa.DataType = pa.null()
+        self._gaps = self._checked_gaps(parts)
+        before = self._archive.schema.field("value").type if self._archive is not None else None
+        value: pa.DataType = pa.null() if before is None else before
         for path, type_ in (item for part in parts for item in part.values):
             try:
                 value = united_text(value, type_, "value")
+                if before is not None:
+                    united(before, value)
             except ConfigurationError as error:
                 raise error.placed(file=path) from None
         if pa.types.is_null(value):
-            value = self._archive.schema.field("value").type if self._archive else pa.string()
+            value = pa.string()
         name, shape = self.topic.archive_name, self.plan.shape
         self._archive = TopicArchive.ensure(
             self.warehouse.uri(topic_path(name)),
@@ -267,7 +279,17 @@ class Load:
         )
         runs = tuple(run for part in parts for run in part.runs)
         archive = self._archive
-        return MergePartition(runs, archive.schema, archive.storage, name, archive.end_offsets())
+        return MergePartition(
+            runs, archive.schema, archive.storage, name, archive.end_offsets(), keeps_offsets=shape.keeps_offsets
+        )
+
+    def _checked_gaps(self, parts: Sequence[SortedFiles]) -> tuple[Gap, ...]:
+        assert self.plan is not None  # noqa: S101 - told by the caller
+        if not self.plan.shape.keeps_offsets or self.plan.files[0].place is None:
+            return ()
+        ends = self._archive.end_offsets() if self._archive is not None else {}
+        accounts = [account for part in parts for account in part.files]
+        return gaps_between(self.plan.files, accounts, {partition: end for partition, end in ends.items() if end})
 
     def commit(self, parts: Sequence[SortedFiles], files: Sequence[ArchiveFile]) -> Loaded:
         """Makes the files part of the topic, and deletes what loads that were stopped have left.
@@ -342,6 +364,7 @@ class Load:
             timestamps=load.timestamps,
             min_timestamp_ms=min(times, default=None),
             max_timestamp_ms=max(times, default=None),
+            gaps=self._gaps,
             schema=archive.schema,
         )
 

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 
 def write_partition(
-    runs: Sequence[Run], partition: int, writer: PartitionWriter, value: pa.DataType, next_offset: int
+    runs: Sequence[Run],
+    partition: int,
+    writer: PartitionWriter,
+    value: pa.DataType,
+    next_offset: int,
+    *,
+    keeps_offsets: bool = False,
 ) -> int:
     """Writes all records of a partition in order; gives the offset behind the last one.
 
@@ -30,9 +36,11 @@ def write_partition(
         partition: The partition.
         writer: Takes the records.
         value: The type of all values.
-        next_offset: Of the first record.
+        next_offset: Of the first record; where records keep their offsets the least that it may have.
+        keeps_offsets: Whether ``order`` is each record's offset, and stays it.
 
     Raises:
+        InputError: An offset is there twice, or was loaded before.
         InputError: A value does not fit the type that all have together, or a time the archive.
     """
     has_some = [run for run in runs if partition in run.batches]
@@ -41,9 +49,26 @@ def write_partition(
     for batch in merged(parts) if is_sorted and len(parts) > 1 else (batch for part in parts for batch in part):
         records = batch.drop_columns([ORDER]) if is_sorted else batch
         offsets = np.arange(next_offset, next_offset + len(records))
+        if keeps_offsets:
+            offsets = _own_offsets(batch[ORDER], partition, next_offset)
         writer.write(records.append_column("offset", pa.array(offsets)))
-        next_offset += len(records)
+        next_offset = int(offsets[-1]) + 1 if len(offsets) else next_offset
     return next_offset
+
+
+def _own_offsets(order: pa.Array, partition: int, least: int) -> NDArray[np.int64]:
+    offsets: NDArray[np.int64] = order.to_numpy(zero_copy_only=False)
+    before = np.concatenate([[least - 1], offsets[:-1]])
+    if (again := np.flatnonzero(offsets <= before)).size:
+        offset = int(offsets[again[0]])
+        what = (
+            "a record comes twice"
+            if offset >= least
+            else f"a record is older than the topic, which has come to {least}"
+        )
+        step = "leave out the files that hold it again, or choose --order timestamp: records then get new offsets"
+        raise InputError(what, partition=partition, offset=offset, next_step=step)
+    return offsets
 
 
 def _as_type(run: Run, partition: int, value: pa.DataType) -> Iterator[pa.RecordBatch]:

@@ -10,9 +10,14 @@ import pyarrow as pa
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.ingest.envelopes import placed
+from statelib.ingest.envelopes.aiven import is_aiven
+from statelib.ingest.envelopes.kcat import is_kcat
 from statelib.ingest.fields import check_known, columns_in, is_template, type_at, value_at
 from statelib.ingest.formats.csv import CsvDialect
 from statelib.ingest.formats.read import FileReader
+from statelib.ingest.lake_rows import LakeReader
+from statelib.ingest.layouts import placed_by_aiven, placed_by_connect
 from statelib.ingest.ledger import Ledger
 from statelib.ingest.records import RecordShape
 from statelib.ingest.sources import find_files
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.ingest.sources import SourceFile
-    from statelib.job.lake_topic import LakeTopic
+    from statelib.job.lake_topic import LakeTopic, Layout
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 
@@ -52,7 +57,7 @@ class LoadPlan:
     topic: LakeTopic
     files: tuple[SourceFile, ...]
     known: int
-    reader: FileReader
+    reader: LakeReader
     shape: RecordShape
     schema: pa.Schema
     timestamps: str
@@ -83,48 +88,102 @@ def plan_load(
     """
     archive = open_archive_if_present(warehouse, topic.archive_name)
     ledger = Ledger(warehouse, topic.archive_name, archive)
-    found = find_files(topic.sources, source_options)
+    reader = FileReader(source_options, topic.format, CsvDialect(topic.delimiter, topic.encoding))
+    layout, found = _laid_out(topic, find_files(topic.sources, source_options), reader)
     files = _new_files(found, ledger, topic)
     if not files:
         return None, archive, ledger
-    dialect = CsvDialect(topic.delimiter, topic.encoding)
-    reader = FileReader(source_options, topic.format, dialect)
     declared = {name: type_named(given) for name, given in topic.types.items()}
-    schema, types = _united_schema(reader, files, {**_types_of(archive, topic), **declared})
-    reader = replace(reader, types=types)
+    lake = LakeReader(reader, layout, topic.envelope)
+    schema, types = _united_schema(lake, files, {**_types_of(archive, topic), **declared})
+    if layout == "files" and topic.envelope == "rows":
+        lake = replace(lake, files=replace(reader, types=types))
+    else:
+        lake = replace(lake, types=types)
+    shape, sample = _shape(topic, lake, files, schema, archive)
+    plan = LoadPlan(
+        topic=topic,
+        files=tuple(files),
+        known=len(found) - len(files),
+        reader=lake,
+        shape=shape,
+        schema=schema,
+        timestamps=_timestamps_described(shape, sample),
+    )
+    return plan, archive, ledger
+
+
+def _laid_out(topic: LakeTopic, found: list[SourceFile], reader: FileReader) -> tuple[Layout, list[SourceFile]]:
+    """The layout of the files, and those that a record begins in, with their places.
+
+    Raises:
+        ConfigurationError: They are not of the layout that was asked for.
+    """
+    if topic.layout in {None, "connect"} and (placed_ := placed_by_connect(found)) is not None:
+        return "connect", placed_
+    if topic.layout in {"kcat", "files"}:
+        return topic.layout, found
+    schema = reader.schema(found[0]) if topic.layout is None and reader.format_of(found[0]) != "csv" else pa.schema([])
+    if is_kcat(schema):
+        return "kcat", found
+    if (topic.layout == "aiven" or is_aiven(schema)) and (placed_ := placed_by_aiven(found)) is not None:
+        return "aiven", placed_
+    if topic.layout is None:
+        return "files", found
+    what = f"files are not called as {'Kafka Connect' if topic.layout == 'connect' else 'Aiven'} calls them"
+    example = "<topic>+<partition>+<offset>.<ext>" if topic.layout == "connect" else "<topic>-<partition>-<offset>"
+    raise ConfigurationError(what, topic=topic.name, next_step=f"they should be {example}, or leave --layout out")
+
+
+def _shape(
+    topic: LakeTopic, reader: LakeReader, files: Sequence[SourceFile], schema: pa.Schema, archive: TopicArchive | None
+) -> tuple[RecordShape, pa.Array]:
+    """How rows become records, and a sample of what their timestamps are read from."""
     timestamp = _timestamp(topic, schema)
-    for option, path in (("key", topic.key), ("timestamp", timestamp), ("order", _order_field(topic))):
+    key = topic.key or (placed.KEY if placed.KEY in schema.names else None)
+    order = topic.order or ("offset" if placed.OFFSET in schema.names else "timestamp")
+    order_field = {"timestamp": None, "arrival": None, "offset": placed.OFFSET}.get(order, order)
+    for option, path in (("key", key), ("timestamp", timestamp), ("order", order_field)):
         if path is not None:
             check_known(path, [schema], option)
     for path in [topic.value] if isinstance(topic.value, str) else topic.value:
         check_known(path, [schema], "value")
     rule = TimeRule(topic.timestamp_unit, topic.timestamp_format, topic.timezone)
     sample = _sample(reader, files, timestamp)
-    rule = resolved(rule, sample, timestamp)
-    partitions = archive.partitions if archive is not None else topic.partitions or DEFAULT_PARTITIONS
-    if topic.partitions is not None and topic.partitions != partitions:
-        what = f"the topic has {counted(partitions, 'partition')}, not {topic.partitions}"
-        raise ConfigurationError(what, topic=topic.name, next_step="leave --partitions out, or load another topic")
+    rule = TimeRule(unit="ms") if timestamp == placed.TIMESTAMP else resolved(rule, sample, timestamp)
     shape = RecordShape(
-        key=topic.key,
-        key_type=_key_type(topic, schema, archive),
+        key=key,
+        key_type=_key_type(key, schema, archive),
         value=topic.value,
         timestamp=timestamp,
         time_rule=rule,
-        order=topic.order or "timestamp",
-        partitions=partitions,
+        order=order,
+        partitions=_partitions(topic, reader, files, archive),
         key_serde=topic.key_serde,
     )
-    plan = LoadPlan(
-        topic=topic,
-        files=tuple(files),
-        known=len(found) - len(files),
-        reader=reader,
-        shape=shape,
-        schema=schema,
-        timestamps=f"{timestamp}: {described(rule, sample.type)}",
+    return shape, sample
+
+
+def _timestamps_described(shape: RecordShape, sample: pa.Array) -> str:
+    if shape.timestamp == placed.TIMESTAMP:
+        return "of the records themselves"
+    return f"{shape.timestamp}: {described(shape.time_rule, sample.type)}"
+
+
+def _partitions(topic: LakeTopic, reader: LakeReader, files: Sequence[SourceFile], archive: TopicArchive | None) -> int:
+    told = [file.place.partition + 1 for file in files if file.place is not None]
+    if reader.layout == "kcat":
+        samples = [
+            rows.columns[placed.PARTITION] for rows in (next(iter(reader.rows(file)), None) for file in files) if rows
+        ]
+        told = [1 + max(sample.to_pylist(), default=0) for sample in samples]
+    partitions = (
+        archive.partitions if archive is not None else topic.partitions or max(told, default=DEFAULT_PARTITIONS)
     )
-    return plan, archive, ledger
+    if topic.partitions is not None and topic.partitions != partitions:
+        what = f"the topic has {counted(partitions, 'partition')}, not {topic.partitions}"
+        raise ConfigurationError(what, topic=topic.name, next_step="leave --partitions out, or load another topic")
+    return partitions
 
 
 def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) -> list[SourceFile]:
@@ -159,7 +218,7 @@ def _types_of(archive: TopicArchive | None, topic: LakeTopic) -> dict[str, pa.Da
 
 
 def _united_schema(
-    reader: FileReader, files: Sequence[SourceFile], given: Mapping[str, pa.DataType]
+    reader: LakeReader, files: Sequence[SourceFile], given: Mapping[str, pa.DataType]
 ) -> tuple[pa.Schema, dict[str, pa.DataType]]:
     """The fields of all files together, and the types of those of text files.
 
@@ -207,6 +266,8 @@ def _together(before: pa.DataType, type_: pa.DataType, field: str, file: SourceF
 def _timestamp(topic: LakeTopic, schema: pa.Schema) -> str:
     if topic.timestamp is not None:
         return topic.timestamp
+    if placed.TIMESTAMP in schema.names:
+        return placed.TIMESTAMP
     likely = [field.name for field in schema if pa.types.is_temporal(field.type)]
     likely += [name for name in schema.names if any(word in name.lower() for word in ("time", "date", "_at"))]
     shown = ", ".join(dict.fromkeys(likely)) or ", ".join(schema.names)
@@ -214,11 +275,7 @@ def _timestamp(topic: LakeTopic, schema: pa.Schema) -> str:
     raise ConfigurationError(what, topic=topic.name, next_step=f"name it with --timestamp: one of {shown}")
 
 
-def _order_field(topic: LakeTopic) -> str | None:
-    return None if topic.order in {None, "timestamp", "arrival"} else topic.order
-
-
-def _sample(reader: FileReader, files: Sequence[SourceFile], path: str) -> pa.Array:
+def _sample(reader: LakeReader, files: Sequence[SourceFile], path: str) -> pa.Array:
     """Values of a field from some of the files, of the first type that has values."""
     found: list[pa.Array] = []
     step = max(1, len(files) // _MOST_TIMED)
@@ -234,11 +291,9 @@ def _sample(reader: FileReader, files: Sequence[SourceFile], path: str) -> pa.Ar
     return pa.concat_arrays([values for values in typed if values.type.equals(typed[0].type)])
 
 
-def _key_type(topic: LakeTopic, schema: pa.Schema, archive: TopicArchive | None) -> pa.DataType:
+def _key_type(key: str | None, schema: pa.Schema, archive: TopicArchive | None) -> pa.DataType:
     if archive is not None:
         return archive.schema.field("key").type
-    if topic.key is None:
-        return pa.string()
-    type_ = type_at(schema, topic.key)
+    type_ = None if key is None else type_at(schema, key)
     found = None if type_ is None else storable(type_)
     return pa.string() if found is None else found

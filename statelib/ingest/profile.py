@@ -133,7 +133,7 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
             bad_rows += len(rows.bad) + len(unusable)
             bad += [(file.path, row) for row in (*rows.bad, *unusable)][: _MOST_SHOWN - len(bad)]
         times.end_file()
-    rows_in_all = sum(estimated_rows(file, plan.reader) for file in plan.files)
+    rows_in_all = sum(estimated_rows(file, plan.reader.files) for file in plan.files)
     together = pa.concat_tables([plan.schema.empty_table(), *tables], promote_options="permissive")
     counts = pc.value_counts(pa.chunked_array(keys, plan.shape.key_type)).to_pylist()
     top = sorted(counts, key=lambda one: -one["counts"])

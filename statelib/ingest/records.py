@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.columns.times import LAST_TIME_MS
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
+from statelib.ingest.envelopes import placed
 from statelib.ingest.fields import columns_in, is_template, value_at
 from statelib.ingest.formats.rows import BadRow
 from statelib.ingest.times import TimeRule, read_times
@@ -38,7 +42,7 @@ class RecordShape:
         value: The field of values, or the fields of a struct; empty: all others.
         timestamp: The field of timestamps.
         time_rule: How that is read.
-        order: ``timestamp``, ``arrival``, or a field.
+        order: ``timestamp``, ``arrival``, ``offset`` (records keep theirs), or a field.
         partitions: Of the topic.
         key_serde: Serialises keys to choose the partition; None: Kafka's own for their type.
     """
@@ -86,15 +90,22 @@ class RecordShape:
             else pa.nulls(count, self.key_type)
         )
         made = {
-            PARTITION: pa.array(self._partition_of(key, rows.numbers)),
+            PARTITION: self._partition(columns, key, rows.numbers),
             "key": key,
-            "value": self._value(columns),
+            "value": _without(self._value(columns), columns),
             "timestamp": pa.array(times.microseconds // 1000),
         }
+        if placed.HEADERS in columns.schema.names:
+            made["headers"] = columns[placed.HEADERS]
         if order is not None:
             made[ORDER] = order
         records = pa.RecordBatch.from_pydict(made)
         return (records if good.all() else records.filter(pa.array(good))), bad
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether records have the offsets that the files tell, and the order of these."""
+        return self.order == "offset"
 
     def _value(self, columns: pa.RecordBatch) -> pa.Array:
         if isinstance(self.value, str):
@@ -111,7 +122,7 @@ class RecordShape:
 
     def _others(self, names: Sequence[str]) -> list[str]:
         taken = {path for path in (self.key, self.timestamp) if path is not None and not is_template(path)}
-        return [name for name in names if name not in taken]
+        return [name for name in names if name not in taken and name not in placed.RESERVED]
 
     def columns(self) -> list[str] | None:
         """The columns of a file that are needed, by their first names; None: all."""
@@ -122,7 +133,7 @@ class RecordShape:
             *([self.key] if self.key else []),
             *([self.value] if isinstance(self.value, str) else self.value),
         ]
-        paths += [] if self.order in {"timestamp", "arrival"} else [self.order]
+        paths += [] if self.order in {"timestamp", "arrival", "offset"} else [self.order]
         names = [name for path in paths for name in columns_in(path)]
         return [*dict.fromkeys([*names, *(name.partition(".")[0] for name in names)])]
 
@@ -131,8 +142,22 @@ class RecordShape:
             return None
         if self.order == "timestamp":
             return pa.array(microseconds)
-        found = value_at(columns, self.order)
+        found = value_at(columns, placed.OFFSET if self.keeps_offsets else self.order)
         return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
+    def _partition(self, columns: pa.RecordBatch, key: pa.Array, numbers: NDArray[np.int64]) -> pa.Array:
+        """The topic's own where it is told."""
+        if placed.PARTITION not in columns.schema.names:
+            return pa.array(self._partition_of(key, numbers))
+        told = columns[placed.PARTITION]
+        largest = max(told.to_numpy(zero_copy_only=False), default=0)
+        if largest >= self.partitions:
+            what = (
+                f"there are records of partition {largest}, and the topic has {counted(self.partitions, 'partition')}"
+            )
+            step = f"load the topic anew with --partitions {largest + 1}"
+            raise ConfigurationError(what, next_step=step)
+        return told
 
     def _partition_of(self, key: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
         """As Kafka's producer chooses it; records without a key take turns, by their rows' numbers."""
@@ -157,6 +182,14 @@ class RecordShape:
             reason = f"{shown!r} is no time" if not found else f"{shown!r} is a time that no record can have"
             reason += f" (0 to {LAST_TIME_MS} ms since 1970)" if found else ""
         return BadRow(int(rows.numbers[row]), self.timestamp, reason, as_json(rows.columns, row))
+
+
+def _without(value: pa.Array, columns: pa.RecordBatch) -> pa.Array:
+    """Values, null where a record has none."""
+    if placed.TOMBSTONE not in columns.schema.names:
+        return value
+    gone = columns[placed.TOMBSTONE]
+    return value if not pc.any(gone).as_py() else pc.if_else(gone, pa.scalar(None, value.type), value)
 
 
 def as_json(columns: pa.RecordBatch, row: int) -> bytes:

@@ -40,6 +40,25 @@ _READ_AHEAD_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where the records of a file stand in a topic, and what is in files beside it.
+
+    Attributes:
+        partition: Their partition.
+        first_offset: The offset of the first one; the others follow without gaps.
+        keys: The file of their keys; None: there is none.
+        headers: The file of their headers.
+        is_tombstones: Whether the file itself has keys, of records without a value.
+    """
+
+    partition: int
+    first_offset: int
+    keys: SourceFile | None = None
+    headers: SourceFile | None = None
+    is_tombstones: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file of a lake as it was when it was found.
 
@@ -47,11 +66,13 @@ class SourceFile:
         path: Its absolute path, or its URL.
         size_bytes: Its size.
         version: What changes when its content does: the object's ETag, or the time in nanoseconds of its last change.
+        place: Where its records stand in a topic, if its name tells.
     """
 
     path: str
     size_bytes: int
     version: str
+    place: Place | None = None
 
     @property
     def name(self) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from statelib.serdes import Serde
 
 FileFormat = Literal["parquet", "csv", "json", "avro"]
+Layout = Literal["files", "connect", "aiven", "kcat"]
+Envelope = Literal["rows", "debezium"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
 DEFAULT_PARTITIONS = 4
@@ -38,15 +40,21 @@ class LakeTopic:
         source: Where the files are: paths, folders, patterns or URLs. See `statelib.ingest.sources`.
         key: The field of the keys; None: no keys.
         value: The field of the values, or the fields of a struct; none: all but those of key and timestamp.
-        timestamp: The field of the timestamps, which has to be named: the error names fields that look like
-            times.
+        timestamp: The field of the timestamps, which has to be named unless layout or envelope tell it; the error names
+            fields that look like times.
         timestamp_unit: Of timestamps that are numbers; None: what they look like, which is shown.
         timestamp_format: Of timestamps that are text, as in strptime; None: ISO 8601.
         timezone: Of timestamps without one.
         order: The order of a partition's records within a load: ``timestamp`` (no record is late), ``arrival`` (files
-            in the order of their paths, rows as they stand there), or a field. None: ``timestamp``.
-        partitions: Of the topic; None: as many as it has, or 4 for a new one.
+            in the order of their paths, rows as they stand there), ``offset`` (the topic's own, with its offsets, where
+            the layout tells them), or a field. None: ``offset`` where it is told, else ``timestamp``.
+        partitions: Of the topic; None: as many as it has; for a new one as many as the layout tells, or 4.
         format: Of the files; None: what their names and first bytes say.
+        layout: How a topic lies in the files: ``connect`` and ``aiven`` (files of these sink connectors, whose names
+            tell partition and offset), ``kcat`` (rows of ``kcat -J``), or ``files``, whose rows are the values. None:
+            what names and rows look like.
+        envelope: What values are wrapped in: ``debezium``, whose changes of a database's rows become the rows; or
+            ``rows``, nothing.
         types: Of fields of CSV and JSON that shall not be what they look like, such as ``{"zip": "string"}``.
         delimiter: Between the values of CSV; None: what the first line has most of.
         encoding: Of CSV.
@@ -67,6 +75,8 @@ class LakeTopic:
     order: str | None = None
     partitions: int | None = None
     format: Literal["parquet", "csv", "json", "avro"] | None = None
+    layout: Literal["files", "connect", "aiven", "kcat"] | None = None
+    envelope: Literal["rows", "debezium"] = "rows"
     types: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
     encoding: str = "utf-8"

@@ -1,0 +1,59 @@
+"""Rows of Aiven's sink connectors for object stores: JSON or Parquet with the parts of a record that were asked for.
+
+::
+
+    {
+        "key": "k",
+        "value": {"a": 1},
+        "offset": 7,
+        "timestamp": "2013-01-01T00:00:00Z",
+        "headers": [{"key": "h", "value": "..."}],
+    }
+
+The partition is in the file's name (`statelib.ingest.layouts`). A row without a value is a tombstone.
+
+Source: the README of Aiven's connectors, "Data Format" (``format.output.fields``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from statelib.ingest.envelopes import placed
+from statelib.ingest.formats.rows import Rows
+from statelib.ingest.times import TimeRule, read_times
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PARTS = frozenset({"key", "value", "offset", "timestamp", "headers"})
+
+
+def is_aiven(schema: pa.Schema) -> bool:
+    """Whether rows look like those of Aiven's connectors."""
+    return {"value", "offset"} <= {*schema.names} <= _PARTS
+
+
+def from_aiven(rows: Rows, types: Mapping[str, pa.DataType]) -> Rows:
+    """The fields of the values, with the columns of `statelib.ingest.envelopes.placed`."""
+    given, count = rows.columns, len(rows.numbers)
+    names = given.schema.names
+    value = given["value"] if "value" in names else pa.nulls(count, pa.string())
+    fields, nothing, bad = placed.expanded(value, rows.numbers, types)
+    made = {**fields, placed.TOMBSTONE: nothing}
+    if "offset" in names:
+        made[placed.OFFSET] = given["offset"].cast(pa.int64())
+    if "key" in names:
+        made[placed.KEY] = given["key"]
+    if "timestamp" in names:
+        times = read_times(given["timestamp"], TimeRule(unit="ms"))
+        made[placed.TIMESTAMP] = pa.array(times.microseconds // 1000, mask=~times.known)
+    if "headers" in names and pa.types.is_list(given["headers"].type):
+        made[placed.HEADERS] = placed.header_array([_pairs(one) for one in given["headers"].to_pylist()])
+    return Rows(pa.RecordBatch.from_pydict(made), rows.numbers, (*rows.bad, *bad))
+
+
+def _pairs(headers: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]] | None:
+    return None if headers is None else [(one["key"], placed.as_bytes(one["value"])) for one in headers]

@@ -1,0 +1,185 @@
+"""Rows of a lake's files as fields of values, with what the files tell of records beside them.
+
+A layout is how Kafka's tools leave a topic in files; an envelope is what a value is wrapped in. Both give the columns
+of `statelib.ingest.envelopes.placed`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.errors.kinds import InputError
+from statelib.ingest.envelopes import placed
+from statelib.ingest.envelopes.aiven import from_aiven
+from statelib.ingest.envelopes.debezium import from_debezium
+from statelib.ingest.envelopes.kcat import from_kcat
+from statelib.ingest.formats.compression import open_content
+from statelib.ingest.formats.rows import Rows
+from statelib.ingest.formats.unreadable import unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from statelib.ingest.formats.read import FileReader
+    from statelib.ingest.sources import SourceFile
+    from statelib.job.lake_topic import Envelope, Layout
+
+_NULL = b"null"
+
+
+@dataclass(frozen=True, slots=True)
+class LakeReader:
+    """Reads a lake's files; travels to workers.
+
+    Attributes:
+        files: Reads the files themselves.
+        layout: What a file's rows are.
+        envelope: What their values are wrapped in.
+        types: Of fields of values in JSON.
+    """
+
+    files: FileReader
+    layout: Layout = "files"
+    envelope: Envelope = "rows"
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def is_exact(self, file: SourceFile) -> bool:
+        """Whether a file says itself which types the fields of values have."""
+        return self.layout in {"files", "connect"} and self.files.is_exact(file)
+
+    def schema(self, file: SourceFile) -> pa.Schema:
+        """The fields of values and what is beside them: as the file says, or as its beginning looks like.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        if self.layout == "files" and self.envelope == "rows":
+            return self.files.schema(file)
+        if self.is_exact(file) and file.place is None:
+            none = pa.RecordBatch.from_pylist([], schema=self.files.schema(file))
+            return from_debezium(Rows(none, np.empty(0, np.int64))).columns.schema
+        first = next(iter(self.rows(file)), None)
+        return pa.schema([]) if first is None else first.columns.schema
+
+    def rows(self, file: SourceFile, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        """The rows of a file.
+
+        Args:
+            file: The file.
+            columns: Those that are needed, where the format can leave others out; None: all.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        plain = self.layout == "files" and self.envelope == "rows"
+        for rows in self._placed(file, columns if plain else None):
+            yield from_debezium(rows) if self.envelope == "debezium" else rows
+
+    def _placed(self, file: SourceFile, columns: Sequence[str] | None) -> Iterator[Rows]:
+        if self.layout == "connect":
+            yield from self._of_connect(file)
+            return
+        for rows in self.files.rows(file, columns):
+            if self.layout == "kcat":
+                yield from_kcat(rows, self.types)
+            elif self.layout == "aiven":
+                yield _at_place(file, from_aiven(rows, self.types))
+            else:
+                yield rows
+
+    def _of_connect(self, file: SourceFile) -> Iterator[Rows]:
+        """Values with their keys and headers from the files beside them."""
+        assert file.place is not None  # noqa: S101 - a file of Connect has one
+        keys = self._column(file if file.place.is_tombstones else file.place.keys)
+        headers = self._column(file.place.headers)
+        if file.place.is_tombstones:
+            assert keys is not None  # noqa: S101 - it is the file itself
+            parts: Iterator[Rows] = iter([_nothing(len(keys))])
+        else:
+            parts = map(_with_tombstones, self.files.rows(file))
+        last = 0
+        for rows in parts:
+            made = {name: rows.columns[name] for name in rows.columns.schema.names}
+            for name, column in ((placed.KEY, keys), (placed.HEADERS, headers)):
+                if column is not None:
+                    made[name] = _beside(column, rows, file)
+            if placed.HEADERS in made:
+                made[placed.HEADERS] = _as_headers(made[placed.HEADERS])
+            last = max(last, *rows.numbers.tolist(), *(row.row for row in rows.bad), 0)
+            yield _at_place(file, Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
+        if keys is not None and last != len(keys):
+            what = f"a file has {last} rows, and the file of its keys {len(keys)}"
+            raise InputError(what, file=file.path, next_step="copy both files again from the bucket of the connector")
+
+    def _column(self, file: SourceFile | None) -> pa.Array | None:
+        """What a file of keys or headers has, as one column."""
+        if file is None:
+            return None
+        if self.files.format_of(file) == "json":
+            return _json_values(file, self.files.options)
+        batches = [rows.columns for rows in self.files.rows(file)]
+        if not batches:
+            return pa.nulls(0)
+        if batches[0].schema.names == [placed.ONLY_FIELD]:
+            return pa.chunked_array([batch.column(0) for batch in batches]).combine_chunks()
+        return pa.Table.from_batches(batches).to_struct_array().combine_chunks()
+
+
+def _with_tombstones(rows: Rows) -> Rows:
+    """Rows of JSON that are ``null`` are no bad ones, but records without a value."""
+    nulls = [row for row in rows.bad if row.raw == _NULL]
+    count = len(rows.numbers) + len(nulls)
+    if not nulls:
+        gone = pa.array(np.zeros(count, np.bool_))
+        return Rows(rows.columns.append_column(placed.TOMBSTONE, gone), rows.numbers, rows.bad)
+    numbers = np.concatenate([rows.numbers, np.array([row.row for row in nulls], np.int64)])
+    order = np.argsort(numbers, kind="stable")
+    where = pa.array(order, mask=order >= len(rows.numbers))
+    made = {name: rows.columns[name].take(where) for name in rows.columns.schema.names}
+    made[placed.TOMBSTONE] = pa.array(order >= len(rows.numbers))
+    bad = tuple(row for row in rows.bad if row.raw != _NULL)
+    return Rows(pa.RecordBatch.from_pydict(made), numbers[order], bad)
+
+
+def _nothing(count: int) -> Rows:
+    gone = pa.array(np.ones(count, np.bool_))
+    return Rows(pa.RecordBatch.from_pydict({placed.TOMBSTONE: gone}), np.arange(1, count + 1))
+
+
+def _at_place(file: SourceFile, rows: Rows) -> Rows:
+    """With partition and offsets by the file's name, where the rows do not have them."""
+    if file.place is None:
+        return rows
+    columns = rows.columns
+    for name, values in (
+        (placed.PARTITION, np.full(len(rows.numbers), file.place.partition, np.int32)),
+        (placed.OFFSET, file.place.first_offset + rows.numbers - 1),
+    ):
+        if name not in columns.schema.names:
+            columns = columns.append_column(name, pa.array(values))
+    return Rows(columns, rows.numbers, rows.bad)
+
+
+def _beside(column: pa.Array, rows: Rows, file: SourceFile) -> pa.Array:
+    if len(rows.numbers) and rows.numbers[-1] > len(column):
+        what = f"row {rows.numbers[-1]} of a file has no key or headers: the file beside it has {len(column)} rows"
+        raise InputError(what, file=file.path, next_step="copy both files again from the bucket of the connector")
+    return column.take(pa.array(rows.numbers - 1))
+
+
+def _json_values(file: SourceFile, options: Mapping[str, str]) -> pa.Array:
+    with unreadable(file, "JSON"), open_content(file, options) as opened:
+        return pa.array([json.loads(line) for line in bytes(opened.read()).splitlines() if line.strip()])
+
+
+def _as_headers(column: pa.Array) -> pa.Array:
+    """Headers as Connect writes them: a list of key and value for each record."""
+    found: list[Any] = column.to_pylist()
+    return placed.header_array(
+        [None if one is None else [(pair["key"], placed.as_bytes(pair.get("value"))) for pair in one] for one in found]
+    )

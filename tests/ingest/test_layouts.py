@@ -1,0 +1,190 @@
+"""Topics as Kafka's tools leave them in files come back with their partitions, offsets, keys, headers and tombstones."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pytest
+
+from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.job.lake_topic import LakeTopic
+from tests.ingest.lake import load, records_of, without_nulls, write_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT = 1_356_998_400_000
+
+
+def rows_from(first: int, count: int) -> list[dict[str, Any]]:
+    return [{"n": n, "at": AT + n} for n in range(first, first + count)]
+
+
+def avro(path: Path, schema: Any, values: list[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as out:
+        fastavro.writer(out, schema, values)
+
+
+def connect(folder: Path, partition: int, first: int, rows: list[dict[str, Any]], ext: str = "jsonl") -> Path:
+    return write_file(folder / f"topics/t/partition={partition}/t+{partition}+{first:010d}.{ext}", rows)
+
+
+def a_topic(folder: Path, **options: Any) -> LakeTopic:
+    return LakeTopic("t", f"{folder}/topics", **{"timestamp": "at", **options})
+
+
+@pytest.mark.parametrize("ext", ["jsonl", "json", "avro", "parquet", "jsonl.gz"])
+def test_names_tell_partitions_and_offsets(tmp_path: Path, ext: str) -> None:
+    for partition in (0, 2):
+        connect(tmp_path, partition, 10, rows_from(10, 3), ext)
+        connect(tmp_path, partition, 13, rows_from(13, 4), ext)
+    done = load(a_topic(tmp_path), tmp_path / "w")
+    assert (done.records, done.gaps) == (14, ())
+    found = [(r["partition"], r["offset"], r["value"]["n"], r["timestamp"]) for r in records_of(tmp_path / "w", "t")]
+    assert found == [(p, n, n, AT + n) for p in (0, 2) for n in range(10, 17)]
+    connect(tmp_path, 2, 20, rows_from(20, 1), ext)
+    (gap,) = load(a_topic(tmp_path), tmp_path / "w").gaps
+    assert (gap.partition, gap.first_offset, gap.last_offset) == (2, 17, 19)
+
+
+def test_keys_headers_and_tombstones(tmp_path: Path) -> None:
+    base = tmp_path / "topics/t/partition=0"
+    record = {"type": "record", "name": "v", "fields": [{"name": "n", "type": "long"}, {"name": "at", "type": "long"}]}
+    pair = {
+        "type": "record",
+        "name": "h",
+        "fields": [{"name": n, "type": ["null", "string"]} for n in ("key", "value")],
+    }
+    avro(base / "t+0+0000000000.avro", record, rows_from(0, 2))
+    avro(base / "t+0+0000000000.keys.avro", "string", ["a", "b"])
+    avro(
+        base / "t+0+0000000000.headers.avro",
+        {"type": "array", "items": pair},
+        [[{"key": "h", "value": "x"}, {"key": "i", "value": None}], []],
+    )
+    connect(tmp_path, 1, 5, rows_from(5, 1))
+    (tmp_path / "topics/t/partition=1/t+1+0000000005.keys.json").write_text('{"id": 7}\n')
+    with pytest.raises(ConfigurationError, match="cannot be merged"):
+        load(a_topic(tmp_path), tmp_path / "other")
+    (tmp_path / "topics/t/partition=1/t+1+0000000005.keys.json").write_text('"c"\n')
+    load(a_topic(tmp_path), tmp_path / "w")
+    avro(tmp_path / "topics/t/tombstone/t+0+0000000002.keys.avro", "string", ["a"])
+    load(a_topic(tmp_path, timestamp="at"), tmp_path / "w", "quarantine")
+    records = records_of(tmp_path / "w", "t")
+    assert [(r["partition"], r["offset"], r["key"], r["value"]) for r in records] == [
+        (0, 0, "a", {"n": 0}), (0, 1, "b", {"n": 1}), (1, 5, "c", {"n": 5}),
+    ]  # fmt: skip
+    assert records[0]["headers"] == [{"key": "h", "value": b"x"}, {"key": "i", "value": None}]
+    (lost,) = records_of(tmp_path / "w", "t-quarantine")  # a tombstone has no field that its timestamp could be in
+    assert (lost["value"]["partition"], lost["value"]["offset"]) == (0, 2)
+
+
+def test_files_that_overlap_are_named(tmp_path: Path) -> None:
+    connect(tmp_path, 0, 0, rows_from(0, 3))
+    again = connect(tmp_path, 0, 2, rows_from(2, 3))
+    with pytest.raises(InputError, match="overlap with .*0000000000.jsonl: partition 0 has come to offset 2") as caught:
+        load(a_topic(tmp_path), tmp_path / "w")
+    assert caught.value.place["file"] == str(again)
+    load(a_topic(tmp_path, order="timestamp"), tmp_path / "w")
+    assert [r["offset"] for r in records_of(tmp_path / "w", "t")] == list(range(6))
+
+
+def test_rows_of_kcat(tmp_path: Path) -> None:
+    def message(partition: int, offset: int, **more: Any) -> dict[str, Any]:
+        basis = {
+            "topic": "t",
+            "partition": partition,
+            "offset": offset,
+            "tstype": "create",
+            "ts": AT + offset,
+            "broker": 1,
+        }
+        return {**basis, "key": f"k{offset}", **more}
+
+    rows = [
+        message(1, 4, payload=json.dumps({"n": 4, "deep": {"x": [1, None]}}), headers=["h", "x", "i", None]),
+        message(0, 7, payload=json.dumps({"n": 7}, indent=1)),
+        message(1, 6, payload=None),
+        message(0, 9, payload="{broken"),
+    ]
+    (tmp_path / "topics").mkdir()
+    write_file(tmp_path / "topics/dump.json.gz", rows)
+    write_file(tmp_path / "topics/dump.jsonl", rows[:1] + rows[1:])
+    (tmp_path / "topics/dump.json.gz").unlink()
+    done = load(LakeTopic("t", f"{tmp_path}/topics"), tmp_path / "w", "quarantine")
+    assert (done.records, done.bad_rows, done.timestamps) == (3, 1, "of the records themselves")
+    found = [
+        (r["partition"], r["offset"], r["key"], r["timestamp"] - AT, without_nulls(r["value"]))
+        for r in records_of(tmp_path / "w", "t")
+    ]
+    assert found == [
+        (0, 7, "k7", 7, {"n": 7}), (1, 4, "k4", 4, {"n": 4, "deep": {"x": [1, None]}}), (1, 6, "k6", 6, None),
+    ]  # fmt: skip
+    assert records_of(tmp_path / "w", "t")[1]["headers"] == [{"key": "h", "value": b"x"}, {"key": "i", "value": None}]
+
+
+def test_rows_of_aiven(tmp_path: Path) -> None:
+    rows = [
+        {"key": "a", "value": {"n": 3}, "offset": 3, "timestamp": "2013-01-01T00:00:03Z", "headers": [{"key": "h", "value": "x"}]},
+        {"key": "b", "value": None, "offset": 5, "timestamp": "2013-01-01T00:00:05Z", "headers": []},
+    ]  # fmt: skip
+    write_file(tmp_path / "topics/t-2-3.jsonl.gz", rows)
+    load(LakeTopic("t", f"{tmp_path}/topics"), tmp_path / "w")
+    found = [
+        (r["partition"], r["offset"], r["key"], r["timestamp"], r["value"]) for r in records_of(tmp_path / "w", "t")
+    ]
+    assert found == [(2, 3, "a", AT + 3000, {"n": 3}), (2, 5, "b", AT + 5000, None)]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("ext", ["jsonl", "avro", "parquet"])
+def test_changes_of_a_database_become_a_table(tmp_path: Path, ext: str, wrapped: bool) -> None:
+    def change(op: str, before: Any, after: Any, ts: int) -> dict[str, Any]:
+        made = {"before": before, "after": after, "source": {"ts_ms": ts, "table": "x"}, "op": op, "ts_ms": ts + 99}
+        return {"schema": None, "payload": made} if wrapped else made
+
+    rows = [
+        change("r", None, {"id": 1, "name": "one"}, AT),
+        change("c", None, {"id": 2, "name": "two"}, AT + 1),
+        change("u", {"id": 1, "name": "one"}, {"id": 1, "name": None}, AT + 2),
+        change("d", {"id": 2, "name": "two"}, None, AT + 3),
+        change("t", None, None, AT + 4),
+    ]
+    if ext == "avro":
+        pytest.skip("the writer of the tests writes flat Avro only")
+    write_file(tmp_path / f"topics/changes.{ext}", rows)
+    topic = LakeTopic("t", f"{tmp_path}/topics", key="id", envelope="debezium", partitions=1)
+    done = load(topic, tmp_path / "w", "quarantine")
+    assert (done.records, done.bad_rows) == (4, 1)
+    found = [(r["key"], r["timestamp"] - AT, r["value"]) for r in records_of(tmp_path / "w", "t")]
+    assert found == [(1, 0, {"name": "one"}), (2, 1, {"name": "two"}), (1, 2, {"name": None}), (2, 3, None)]
+    (bad,) = records_of(tmp_path / "w", "t-quarantine")
+    assert bad["value"]["reason"] == "op: it is a truncation of the table"
+
+
+def test_changes_in_a_dump_of_kcat(tmp_path: Path) -> None:
+    def message(offset: int, payload: Any) -> dict[str, Any]:
+        basis = {"topic": "t", "partition": 0, "offset": offset, "tstype": "create", "ts": AT + 50, "broker": 1}
+        return {**basis, "key": '{"id": 1}', "payload": None if payload is None else json.dumps({"payload": payload})}
+
+    source = {"ts_ms": AT}
+    rows = [
+        message(0, {"before": None, "after": {"id": 1, "n": 5}, "source": source, "op": "c"}),
+        message(1, {"before": {"id": 1, "n": 5}, "after": None, "source": source, "op": "d"}),
+        message(2, None),
+    ]
+    write_file(tmp_path / "topics/dump.jsonl", rows)
+    topic = LakeTopic("t", f"{tmp_path}/topics", envelope="debezium")
+    load(topic, tmp_path / "w")
+    found = [(r["offset"], r["key"], r["timestamp"] - AT, r["value"]) for r in records_of(tmp_path / "w", "t")]
+    assert found == [(0, '{"id": 1}', 0, {"id": 1, "n": 5}), (1, '{"id": 1}', 0, None), (2, '{"id": 1}', 50, None)]
+
+
+def test_files_of_several_topics_are_refused(tmp_path: Path) -> None:
+    connect(tmp_path, 0, 0, rows_from(0, 1))
+    write_file(tmp_path / "topics/u/u+0+0000000000.jsonl", rows_from(0, 1))
+    with pytest.raises(ConfigurationError, match="of 2 topics: t, u"):
+        load(a_topic(tmp_path), tmp_path / "w")
