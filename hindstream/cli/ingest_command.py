@@ -83,7 +83,8 @@ def ingest(
     options = {
         "key": key, "value": tuple(value or ()), "timestamp": timestamp, "timestamp_unit": timestamp_unit,
         "timestamp_format": timestamp_format, "timezone": timezone, "order": order, "partitions": partitions,
-        "format": format, "layout": layout, "envelope": envelope, "types": types, "delimiter": delimiter, "encoding": encoding,
+        "format": format, "layout": layout, "envelope": envelope, "types": types, "delimiter": delimiter,
+        "encoding": encoding,
     }  # fmt: skip
     asked = lake_topic(topic, tuple(sources or ()), {name: given for name, given in options.items() if given}, given)
     if dry_run:

@@ -126,6 +126,6 @@ def merged(parts: Iterable[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch
         if len(taken) == 1:
             yield taken[0]
             continue
-        together = pa.Table.from_batches(taken)
+        together = pa.concat_tables([pa.Table.from_batches([batch]) for batch in taken], promote_options="default")
         together = together.combine_chunks().take(pa.array(in_order(together[ORDER])))
         yield from together.combine_chunks().to_batches()

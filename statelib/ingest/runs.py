@@ -185,7 +185,16 @@ def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     value = batches[0].schema.field("value").type
     for batch in batches[1:]:
         value = united_text(value, batch.schema.field("value").type, "value")
-    return [with_value_type(batch, value) for batch in batches]
+    alike = [with_value_type(batch, value) for batch in batches]
+    if len({batch.num_columns for batch in alike}) == 1:
+        return alike
+    return pa.concat_tables(
+        map(_as_table, alike), promote_options="default"
+    ).to_batches()  # headers, where some have any
+
+
+def _as_table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
 
 
 def with_value_type(batch: pa.RecordBatch, value: pa.DataType) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Topics as Kafka's tools leave them in files come back with their partitions, offsets, keys, headers and tombstones."""
+"""Topics as Kafka's tools leave them in files: partitions, offsets, keys, headers and tombstones come back."""
 
 from __future__ import annotations
 
@@ -127,8 +127,9 @@ def test_rows_of_kcat(tmp_path: Path) -> None:
 
 
 def test_rows_of_aiven(tmp_path: Path) -> None:
+    headers = [{"key": "h", "value": "x"}]
     rows = [
-        {"key": "a", "value": {"n": 3}, "offset": 3, "timestamp": "2013-01-01T00:00:03Z", "headers": [{"key": "h", "value": "x"}]},
+        {"key": "a", "value": {"n": 3}, "offset": 3, "timestamp": "2013-01-01T00:00:03Z", "headers": headers},
         {"key": "b", "value": None, "offset": 5, "timestamp": "2013-01-01T00:00:05Z", "headers": []},
     ]  # fmt: skip
     write_file(tmp_path / "topics/t-2-3.jsonl.gz", rows)

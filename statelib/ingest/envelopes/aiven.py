@@ -52,7 +52,7 @@ def from_aiven(rows: Rows, types: Mapping[str, pa.DataType]) -> Rows:
         made[placed.TIMESTAMP] = pa.array(times.microseconds // 1000, mask=~times.known)
     if "headers" in names and pa.types.is_list(given["headers"].type):
         made[placed.HEADERS] = placed.header_array([_pairs(one) for one in given["headers"].to_pylist()])
-    return Rows(pa.RecordBatch.from_pydict(made), rows.numbers, (*rows.bad, *bad))
+    return placed.without(bad, Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
 
 
 def _pairs(headers: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]] | None:

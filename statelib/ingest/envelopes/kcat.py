@@ -56,7 +56,7 @@ def from_kcat(rows: Rows, types: Mapping[str, pa.DataType]) -> Rows:
     }
     if "headers" in given.schema.names and pa.types.is_list(given["headers"].type):
         made[placed.HEADERS] = placed.header_array([_pairs(one) for one in given["headers"].to_pylist()])
-    return Rows(pa.RecordBatch.from_pydict(made), rows.numbers, (*rows.bad, *bad))
+    return placed.without(bad, Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
 
 
 def _pairs(names_and_values: list[str | None] | None) -> list[tuple[str, bytes | None]] | None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.ingest.formats.json import JsonRows
-from statelib.ingest.formats.rows import BadRow
+from statelib.ingest.formats.rows import BadRow, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +57,14 @@ def expanded(
         fields, bad = _from_json(value, numbers, types)
         return fields, nothing, bad
     return {ONLY_FIELD: value}, nothing, []
+
+
+def without(bad: list[BadRow], rows: Rows) -> Rows:
+    """The same with some rows as bad ones."""
+    if not bad:
+        return rows
+    good = ~np.isin(rows.numbers, [row.row for row in bad])
+    return Rows(rows.columns.filter(pa.array(good)), rows.numbers[good], (*rows.bad, *bad))
 
 
 def _is_json(text: pa.StringArray) -> bool:
