@@ -11,7 +11,7 @@ the last commit ended. So runs need no ``depends_on_past``: a failed slice becom
 slice has already been replayed, or that is out of order, says so and does nothing; and of two simultaneous runs, one
 commits and the other gets an error. The parameter ``end_of_input`` can seal the job with a run.
 
-With ``archive``, a run first copies new records of the job's topics from Kafka.
+With ``archive``, a run first copies new records of the job's topics from Kafka, or new files of a lake.
 
 `hindstream.airflow.migration` makes the DAG that migrates a job's stores.
 
@@ -140,15 +140,19 @@ def _timezone_of(start_date: datetime) -> Any:
 def _archive_task(runner: Runner, topics: str) -> Any:
     @task(task_id="archive", do_xcom_push=False)
     def archive() -> None:
-        """Copies all that Kafka has, whatever the slice: it ends by event time, and records come out of order."""
+        """Copies all that is new, whatever the slice: it ends by event time, and records come out of order."""
 
         def copy(_: Job, settings: Settings) -> None:
-            from hindstream.spark.kafka.archive import archive_topics  # noqa: PLC0415
-            from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
+            from hindstream.spark.lake.archive import archive as archived  # noqa: PLC0415
+            from statelib.ingest.load import Loaded  # noqa: PLC0415
+            from statelib.job.topics import load_topics  # noqa: PLC0415
 
-            for copied in archive_topics(load_kafka_topics(topics), settings):
-                offsets = sum(found.end - found.start for found in copied.ranges.values())
-                _log.info("%s: %s copied", copied.topic, counted(offsets, "offset was", "offsets were"))
+            for copied in archived(load_topics(topics), settings):
+                if isinstance(copied, Loaded):
+                    _log.info("%s: %s loaded", copied.topic, counted(copied.records, "record was", "records were"))
+                else:
+                    offsets = sum(found.end - found.start for found in copied.ranges.values())
+                    _log.info("%s: %s copied", copied.topic, counted(offsets, "offset was", "offsets were"))
 
         runner.call(copy, until=None)
 

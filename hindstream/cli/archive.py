@@ -1,4 +1,4 @@
-"""``hindstream archive``: topics copied from Kafka, and what became of their offsets."""
+"""``hindstream archive``: topics copied from Kafka, and what became of their offsets; files of a lake."""
 
 from __future__ import annotations
 
@@ -7,30 +7,34 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.table import Table
 
+from hindstream.cli.ingest import print_loaded
 from hindstream.console.numbers import count_text
 from hindstream.console.results import Results
-from hindstream.spark.kafka.archive import archive_topics
+from hindstream.spark.lake.archive import archive
+from statelib.ingest.load import Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hindstream.console.json_lines import Output
     from hindstream.spark.kafka.archive import Copied
-    from statelib.job.kafka_topic import KafkaTopic
+    from statelib.job.topics import Topic
     from statelib.settings.settings import Settings
 
 
-def run_archive(topics: Sequence[KafkaTopic], settings: Settings, output: Output = "table") -> None:
-    """Copies what is new, and prints a line for each topic. Raises as `hindstream.kafka.archive_topics` does."""
-    done: list[Copied] = []
+def run_archive(topics: Sequence[Topic], settings: Settings, output: Output = "table") -> None:
+    """Copies what is new, and prints a line for each topic. Raises as `hindstream.spark.lake.archive.archive` does."""
+    done: list[Copied | Loaded] = []
     try:
-        done.extend(archive_topics(topics, settings))
+        done.extend(archive(topics, settings))
     finally:
-        if done:
-            out = Results(output)
-            out.table(_table(done))
-            for copied in done:
-                out.result(copied)
+        out = Results(output)
+        for loaded in (one for one in done if isinstance(one, Loaded)):
+            print_loaded(loaded, out)
+        if of_kafka := [one for one in done if not isinstance(one, Loaded)]:
+            out.table(_table(of_kafka))
+        for one in done:
+            out.result(one)
 
 
 def _table(done: Iterable[Copied]) -> Table:

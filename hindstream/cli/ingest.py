@@ -76,11 +76,12 @@ def run_ingest(topic: LakeTopic, settings: Settings, output: Output = "table") -
     began = time.monotonic()
     loaded = ingest(topic, settings)
     out = Results(output)
-    _print_loaded(loaded, time.monotonic() - began, out)
+    print_loaded(loaded, out, time.monotonic() - began)
     out.result(loaded)
 
 
-def _print_loaded(loaded: Loaded, seconds: float, out: Results) -> None:
+def print_loaded(loaded: Loaded, out: Results, seconds: float | None = None) -> None:
+    """Prints what a load came to, and how long it took."""
     if loaded.number is None:
         out.say(f"{loaded.topic}: nothing is new. {counted(loaded.known, 'file')} had been loaded before.")
         return
@@ -90,7 +91,7 @@ def _print_loaded(loaded: Loaded, seconds: float, out: Results) -> None:
     before = f", {count_text(loaded.known)} loaded before" if loaded.known else ""
     size = sum(file.size_bytes for file in loaded.files)
     table.add_row("files", f"{count_text(len(loaded.files))} ({bytes_text(size)}){before}")
-    table.add_row("records", f"{count_text(loaded.records)} in {seconds_text(seconds)}")
+    table.add_row("records", count_text(loaded.records) + ("" if seconds is None else f" in {seconds_text(seconds)}"))
     if loaded.bad_rows:
         table.add_row("bad rows", f"{count_text(loaded.bad_rows)}, in {quarantine_topic(loaded.topic)}")
     if loaded.min_timestamp_ms is not None:

@@ -125,14 +125,14 @@ def archive(
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
-    """Copy new records of Kafka topics into topic archives, exactly once.
+    """Copy new records of Kafka topics, and new files of a data lake, into topic archives, exactly once.
 
     Example: hindstream archive jobs/clicks.py:topics --set kafka.bootstrap.servers=broker:9092
     """
     from hindstream.cli.archive import run_archive  # noqa: PLC0415
-    from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
+    from statelib.job.topics import load_topics  # noqa: PLC0415
 
-    run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until), output)
+    run_archive(load_topics(topics), given_settings(settings, warehouse=warehouse, until=until), output)
 
 
 @app.command(rich_help_panel=LIVE)
@@ -414,12 +414,12 @@ def doctor(
     from hindstream.doctor.examine import examine, print_findings  # noqa: PLC0415
     from statelib.job.handover import load_handover  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
-    from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
+    from statelib.job.topics import load_topics  # noqa: PLC0415
 
     findings = examine(
         given_settings(settings, warehouse=warehouse),
         job=load_job(job) if job and (":" in job or job.endswith(".py")) else job,
-        topics=load_kafka_topics(topics) if topics else (),
+        topics=load_topics(topics) if topics else (),
         handover=load_handover(handover) if handover else None,
         connection=connection,
         with_spark=spark,

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from hindstream.console.json_lines import print_json
 from hindstream.console.output import standard_output
-from hindstream.doctor import airflow, expectations, host, times, warehouse
+from hindstream.doctor import airflow, expectations, host, lake, times, warehouse
 from hindstream.doctor.finding import Finding, found
+from statelib.job.kafka_topic import KafkaTopic
+from statelib.job.lake_topic import LakeTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
     from statelib.job.handover import Handover
     from statelib.job.job import Job
-    from statelib.job.kafka_topic import KafkaTopic
+    from statelib.job.topics import Topic
     from statelib.settings.settings import Settings
 
 
@@ -27,7 +29,7 @@ def examine(
     settings: Settings,
     *,
     job: Job | str | None = None,
-    topics: tuple[KafkaTopic, ...] = (),
+    topics: tuple[Topic, ...] = (),
     handover: Handover | None = None,
     connection: str | None = None,
     with_spark: bool = True,
@@ -53,11 +55,14 @@ def examine(
         if not isinstance(job, str):
             yield from found("expectations", partial(expectations.check_job_expectations, job, settings))
         yield from found("sources", partial(times.check_times, job, settings))
+    for topic in topics:
+        if isinstance(topic, LakeTopic):
+            yield from found(f"topic {topic.name}", partial(lake.check_lake, topic, settings))
     if settings.kafka:
         from hindstream.doctor import kafka  # noqa: PLC0415  (an extra)
 
         yield from found("Kafka", partial(kafka.check_cluster, settings))
-        for topic in topics:
+        for topic in (topic for topic in topics if isinstance(topic, KafkaTopic)):
             yield from found(f"topic {topic.name}", partial(kafka.check_sources, [topic], settings))
         if job is not None and not isinstance(job, str):
             yield from found("sinks in Kafka", partial(kafka.check_sinks, job, settings))

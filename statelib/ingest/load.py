@@ -181,7 +181,8 @@ class MergePartition:
         storage: Rooted at the archive.
         topic: The archive's name.
         starts: By partition, the offset of its next record.
-        keeps_offsets: Whether records have the offsets that the files tell.
+        stream_times_ms: By partition, the largest timestamp there, where records have the offsets that files tell;
+            None: records get new offsets.
     """
 
     runs: tuple[Run, ...]
@@ -189,7 +190,7 @@ class MergePartition:
     storage: Storage
     topic: str
     starts: Mapping[int, int]
-    keeps_offsets: bool
+    stream_times_ms: Mapping[int, int | None] | None
 
     def __call__(self, partition: int, attempt: str) -> tuple[ArchiveFile, ...]:
         """Does it; ``attempt`` is unique to this attempt.
@@ -200,7 +201,9 @@ class MergePartition:
         with PartitionWriter(self.storage, self.schema, partition, attempt=attempt, topic=self.topic) as writer:
             value = self.schema.field("value").type
             start = self.starts[partition]
-            write_partition(self.runs, partition, writer, value, start, keeps_offsets=self.keeps_offsets)
+            keeps = self.stream_times_ms is not None
+            time_ms = (self.stream_times_ms or {}).get(partition)
+            write_partition(self.runs, partition, writer, value, start, keeps_offsets=keeps, stream_time_ms=time_ms)
             return writer.close()
 
 
@@ -279,9 +282,8 @@ class Load:
         )
         runs = tuple(run for part in parts for run in part.runs)
         archive = self._archive
-        return MergePartition(
-            runs, archive.schema, archive.storage, name, archive.end_offsets(), keeps_offsets=shape.keeps_offsets
-        )
+        times_ms = _stream_times(archive) if shape.keeps_offsets else None
+        return MergePartition(runs, archive.schema, archive.storage, name, archive.end_offsets(), times_ms)
 
     def _checked_gaps(self, parts: Sequence[SortedFiles]) -> tuple[Gap, ...]:
         assert self.plan is not None  # noqa: S101 - told by the caller
@@ -367,6 +369,15 @@ class Load:
             gaps=self._gaps,
             schema=archive.schema,
         )
+
+
+def _stream_times(archive: TopicArchive) -> dict[int, int | None]:
+    """By partition, the largest timestamp that the log says."""
+    found: dict[int, int | None] = {}
+    for partition in range(archive.partitions):
+        times = [file.max_timestamp_ms for file in archive.files(partition) if file.max_timestamp_ms is not None]
+        found[partition] = max(times, default=None)
+    return found
 
 
 def load_here(load: Load, spill: Storage, budget_bytes: int, progress: Progress) -> Loaded:

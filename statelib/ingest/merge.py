@@ -1,4 +1,8 @@
-"""Merges the sorted runs of one partition into the files of a topic archive."""
+"""Merges the sorted runs of one partition into the files of a topic archive.
+
+Where records keep their offsets, one without a value may have no timestamp: files of Kafka Connect hold timestamps only
+as fields of values. It gets the largest one before it in its partition, the stream time; as the first that of the next.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,7 @@ def write_partition(
     next_offset: int,
     *,
     keeps_offsets: bool = False,
+    stream_time_ms: int | None = None,
 ) -> int:
     """Writes all records of a partition in order; gives the offset behind the last one.
 
@@ -38,6 +43,7 @@ def write_partition(
         value: The type of all values.
         next_offset: Of the first record; where records keep their offsets the least that it may have.
         keeps_offsets: Whether ``order`` is each record's offset, and stays it.
+        stream_time_ms: The largest timestamp that the partition has; None: it is empty.
 
     Raises:
         InputError: An offset is there twice, or was loaded before.
@@ -51,6 +57,7 @@ def write_partition(
         offsets = np.arange(next_offset, next_offset + len(records))
         if keeps_offsets:
             offsets = _own_offsets(batch[ORDER], partition, next_offset)
+            records, stream_time_ms = _with_times(records, stream_time_ms)
         writer.write(records.append_column("offset", pa.array(offsets)))
         next_offset = int(offsets[-1]) + 1 if len(offsets) else next_offset
     return next_offset
@@ -69,6 +76,22 @@ def _own_offsets(order: pa.Array, partition: int, least: int) -> NDArray[np.int6
         step = "leave out the files that hold it again, or choose --order timestamp: records then get new offsets"
         raise InputError(what, partition=partition, offset=offset, next_step=step)
     return offsets
+
+
+def _with_times(records: pa.RecordBatch, before_ms: int | None) -> tuple[pa.RecordBatch, int | None]:
+    """The records with a timestamp each, and the largest one so far."""
+    times = records["timestamp"]
+    known = times.is_valid().to_numpy(zero_copy_only=False)
+    given = times.fill_null(-1).to_numpy(zero_copy_only=False)
+    if before_ms is None:
+        before_ms = int(given[known.argmax()]) if known.any() else None
+    if before_ms is None:
+        return records.set_column(records.schema.get_field_index("timestamp"), "timestamp", times.fill_null(0)), None
+    stream_time = np.maximum.accumulate(np.maximum(given, before_ms))
+    if not known.all():
+        filled = pa.array(np.where(known, given, stream_time))
+        records = records.set_column(records.schema.get_field_index("timestamp"), "timestamp", filled)
+    return records, int(stream_time[-1]) if len(stream_time) else before_ms
 
 
 def _as_type(run: Run, partition: int, value: pa.DataType) -> Iterator[pa.RecordBatch]:

@@ -143,11 +143,12 @@ def _shape(
     key = topic.key or (placed.KEY if placed.KEY in schema.names else None)
     order = topic.order or ("offset" if placed.OFFSET in schema.names else "timestamp")
     order_field = {"timestamp": None, "arrival": None, "offset": placed.OFFSET}.get(order, order)
-    for option, path in (("key", key), ("timestamp", timestamp), ("order", order_field)):
-        if path is not None:
-            check_known(path, [schema], option)
-    for path in [topic.value] if isinstance(topic.value, str) else topic.value:
-        check_known(path, [schema], "value")
+    if not all(file.place is not None and file.place.is_tombstones for file in files):
+        for option, path in (("key", key), ("timestamp", timestamp), ("order", order_field)):
+            if path is not None:
+                check_known(path, [schema], option)
+        for path in [topic.value] if isinstance(topic.value, str) else topic.value:
+            check_known(path, [schema], "value")
     rule = TimeRule(topic.timestamp_unit, topic.timestamp_format, topic.timezone)
     sample = _sample(reader, files, timestamp)
     rule = TimeRule(unit="ms") if timestamp == placed.TIMESTAMP else resolved(rule, sample, timestamp)

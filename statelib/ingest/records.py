@@ -68,7 +68,7 @@ class RecordShape:
         """
         columns, count = rows.columns, rows.columns.num_rows
         times = read_times(value_at(columns, self.timestamp), self.time_rule)
-        good, bad = times.known, []
+        good, bad = times.known | self._timeless(columns), []
         if not good.all():
             bad = [self._without_time(rows, row) for row in np.flatnonzero(~good).tolist()]
         order = self._order(columns, times.microseconds)
@@ -93,7 +93,7 @@ class RecordShape:
             PARTITION: self._partition(columns, key, rows.numbers),
             "key": key,
             "value": _without(self._value(columns), columns),
-            "timestamp": pa.array(times.microseconds // 1000),
+            "timestamp": pa.array(times.microseconds // 1000, mask=~times.known),
         }
         if placed.HEADERS in columns.schema.names:
             made["headers"] = columns[placed.HEADERS]
@@ -101,6 +101,14 @@ class RecordShape:
             made[ORDER] = order
         records = pa.RecordBatch.from_pydict(made)
         return (records if good.all() else records.filter(pa.array(good))), bad
+
+    def _timeless(self, columns: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Records without a value, whose timestamp would be a field of it; see `statelib.ingest.merge`."""
+        if not self.keeps_offsets or placed.TOMBSTONE not in columns.schema.names:
+            return np.zeros(columns.num_rows, np.bool_)
+        gone: NDArray[np.bool_] = columns[placed.TOMBSTONE].to_numpy(zero_copy_only=False)
+        alone: NDArray[np.bool_] = gone & value_at(columns, self.timestamp).is_null().to_numpy(zero_copy_only=False)
+        return alone
 
     @property
     def keeps_offsets(self) -> bool:

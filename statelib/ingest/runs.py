@@ -188,13 +188,9 @@ def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     alike = [with_value_type(batch, value) for batch in batches]
     if len({batch.num_columns for batch in alike}) == 1:
         return alike
-    return pa.concat_tables(
-        map(_as_table, alike), promote_options="default"
-    ).to_batches()  # headers, where some have any
-
-
-def _as_table(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch])
+    tables = [pa.Table.from_batches([batch]) for batch in alike]
+    together: pa.Table = pa.concat_tables(tables, promote_options="default")  # headers are missing where none has any
+    return list(together.to_batches())
 
 
 def with_value_type(batch: pa.RecordBatch, value: pa.DataType) -> pa.RecordBatch:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.calls.names import check_name
-from statelib.errors.kinds import ConfigurationError
-from statelib.job.user_code import load_attribute
 from statelib.serdes import BytesSerde
 
 if TYPE_CHECKING:
@@ -42,20 +40,3 @@ class KafkaTopic:
     def archive_name(self) -> str:
         """The name of the topic archive."""
         return self.name if self.archive is None else self.archive
-
-
-def load_kafka_topics(reference: str) -> tuple[KafkaTopic, ...]:
-    """Loads the topics at ``package.module:attribute`` or ``path/to/file.py:attribute``.
-
-    The attribute is a `KafkaTopic`, several of them, or a function without parameters that returns them. Without
-    ``:attribute`` it is ``topics``.
-
-    Raises:
-        ConfigurationError: There is no such module, file or attribute, or it is no topic.
-    """
-    found = load_attribute(reference, "topics")
-    topics = (found,) if isinstance(found, KafkaTopic) else tuple(found) if isinstance(found, (list, tuple)) else ()
-    if not topics or not all(isinstance(topic, KafkaTopic) for topic in topics):
-        next_step = "name a list of hindstream.KafkaTopic, as FILE.py:NAME or PACKAGE.MODULE:NAME"
-        raise ConfigurationError("these are no topics", topics=reference, next_step=next_step)
-    return topics

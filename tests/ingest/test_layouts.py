@@ -72,14 +72,21 @@ def test_keys_headers_and_tombstones(tmp_path: Path) -> None:
     (tmp_path / "topics/t/partition=1/t+1+0000000005.keys.json").write_text('"c"\n')
     load(a_topic(tmp_path), tmp_path / "w")
     avro(tmp_path / "topics/t/tombstone/t+0+0000000002.keys.avro", "string", ["a"])
-    load(a_topic(tmp_path, timestamp="at"), tmp_path / "w", "quarantine")
+    load(a_topic(tmp_path), tmp_path / "w")
+    connect(tmp_path, 0, 3, rows_from(3, 1))
+    avro(tmp_path / "topics/t/tombstone/t+2+0000000008.keys.avro", "string", ["d"])
+    connect(tmp_path, 2, 9, rows_from(9, 1))
+    with pytest.raises(ConfigurationError, match="partition 2, and the topic has 2"):
+        load(a_topic(tmp_path), tmp_path / "w")
+    for path in tmp_path.glob("topics/t/*/t+2+*"):
+        path.rename(path.with_name(path.name.replace("+2+", "+1+")))
+    load(a_topic(tmp_path), tmp_path / "w")
     records = records_of(tmp_path / "w", "t")
-    assert [(r["partition"], r["offset"], r["key"], r["value"]) for r in records] == [
-        (0, 0, "a", {"n": 0}), (0, 1, "b", {"n": 1}), (1, 5, "c", {"n": 5}),
+    assert [(r["partition"], r["offset"], r["key"], r["value"], r["timestamp"] - AT) for r in records] == [
+        (0, 0, "a", {"n": 0}, 0), (0, 1, "b", {"n": 1}, 1), (0, 2, "a", None, 1), (0, 3, None, {"n": 3}, 3),
+        (1, 5, "c", {"n": 5}, 5), (1, 8, "d", None, 5), (1, 9, None, {"n": 9}, 9),
     ]  # fmt: skip
     assert records[0]["headers"] == [{"key": "h", "value": b"x"}, {"key": "i", "value": None}]
-    (lost,) = records_of(tmp_path / "w", "t-quarantine")  # a tombstone has no field that its timestamp could be in
-    assert (lost["value"]["partition"], lost["value"]["offset"]) == (0, 2)
 
 
 def test_files_that_overlap_are_named(tmp_path: Path) -> None:
