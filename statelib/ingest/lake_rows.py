@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from statelib.job.lake_topic import Envelope, Layout
 
 _NULL = b"null"
+_ONE_COLUMN = ([placed.ONLY_FIELD], ["key"], ["headers"])
+"""Columns of files whose rows are no records: Avro's have no name, and Parquet's are wrapped in a struct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class LakeReader:
             last = max(last, *rows.numbers.tolist(), *(row.row for row in rows.bad), 0)
             yield _at_place(file, Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
         if keys is not None and last != len(keys):
-            what = f"a file has {last} rows, and the file of its keys {len(keys)}"
+            what = f"a file ends at row {last}, and the file of its keys at row {len(keys)}"
             raise InputError(what, file=file.path, next_step="copy both files again from the bucket of the connector")
 
     def _column(self, file: SourceFile | None) -> pa.Array | None:
@@ -125,7 +127,7 @@ class LakeReader:
         batches = [rows.columns for rows in self.files.rows(file)]
         if not batches:
             return pa.nulls(0)
-        if batches[0].schema.names == [placed.ONLY_FIELD]:
+        if batches[0].schema.names in _ONE_COLUMN:
             return pa.chunked_array([batch.column(0) for batch in batches]).combine_chunks()
         return pa.Table.from_batches(batches).to_struct_array().combine_chunks()
 
@@ -155,19 +157,18 @@ def _at_place(file: SourceFile, rows: Rows) -> Rows:
     """With partition and offsets by the file's name, where the rows do not have them."""
     if file.place is None:
         return rows
-    columns = rows.columns
-    for name, values in (
-        (placed.PARTITION, np.full(len(rows.numbers), file.place.partition, np.int32)),
-        (placed.OFFSET, file.place.first_offset + rows.numbers - 1),
-    ):
-        if name not in columns.schema.names:
-            columns = columns.append_column(name, pa.array(values))
+    count = len(rows.numbers)
+    columns = rows.columns.append_column(placed.PARTITION, pa.array(np.full(count, file.place.partition, np.int32)))
+    if placed.OFFSET not in columns.schema.names:
+        first = np.full(count, file.place.first_offset, np.int64)
+        columns = columns.append_column(placed.OFFSET, pa.array(first + rows.numbers - 1))
+        columns = columns.append_column(placed.FIRST, pa.array(first))
     return Rows(columns, rows.numbers, rows.bad)
 
 
 def _beside(column: pa.Array, rows: Rows, file: SourceFile) -> pa.Array:
     if len(rows.numbers) and rows.numbers[-1] > len(column):
-        what = f"row {rows.numbers[-1]} of a file has no key or headers: the file beside it has {len(column)} rows"
+        what = f"a file of keys or headers ends at row {len(column)}, and that of the values goes on"
         raise InputError(what, file=file.path, next_step="copy both files again from the bucket of the connector")
     return column.take(pa.array(rows.numbers - 1))
 
@@ -179,7 +180,8 @@ def _json_values(file: SourceFile, options: Mapping[str, str]) -> pa.Array:
 
 def _as_headers(column: pa.Array) -> pa.Array:
     """Headers as Connect writes them: a list of key and value for each record."""
-    found: list[Any] = column.to_pylist()
+    given: list[Any] = column.to_pylist()
+    found = [one["headers"] if isinstance(one, dict) and "headers" in one else one for one in given]
     return placed.header_array(
         [None if one is None else [(pair["key"], placed.as_bytes(pair.get("value"))) for pair in one] for one in found]
     )

@@ -24,7 +24,7 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.sources import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from statelib.ingest.ledger import IngestedFile
     from statelib.ingest.sources import SourceFile
@@ -107,38 +107,57 @@ class Gap:
 
 
 def gaps_between(
-    files: Sequence[SourceFile], accounts: Sequence[IngestedFile], next_offsets: dict[int, int]
+    files: Sequence[SourceFile],
+    accounts: Sequence[IngestedFile],
+    former: Sequence[IngestedFile],
+    ends: Mapping[int, int],
 ) -> tuple[Gap, ...]:
-    """The offsets that are missing between files, and before the first ones where the topic goes on.
+    """The offsets that are missing between files of Kafka Connect, and before the first ones where the topic goes on.
 
     Args:
         files: The files with their places.
         accounts: Of each of them, how many records it has.
-        next_offsets: By partition, where the topic ends; of none that is empty.
+        former: Of the files that were loaded before.
+        ends: By partition, where the topic ends; of none that is empty.
 
     Raises:
-        InputError: Two files overlap, so that their names do not tell the offsets of their records.
+        InputError: Two files of one folder overlap: some records are in both.
     """
     rows = {account.path: account.records + account.bad_rows for account in accounts}
-    ordered = sorted((file for file in files if file.place), key=_start)
-    gaps, ends, last = [], dict(next_offsets), dict[int, str]()
-    for file in ordered:
+    _check_overlaps([*((file.path, rows[file.path]) for file in files), *_counts(former)])
+    gaps, reached = [], dict(ends)
+    for file in sorted((file for file in files if file.place), key=_start):
         assert file.place is not None  # noqa: S101 - filtered above
         partition, first = file.place.partition, file.place.first_offset
-        end = ends.get(partition)
-        if end is not None and first < end:
-            before = last.get(partition, "what the topic holds")
-            what = f"its records overlap with {before}: partition {partition} has come to offset {end - 1} there"
-            step = (
-                "leave out the copy if a connector wrote records twice; if its partitioner spread neighbouring records"
-                " over several files, their names tell no offsets: choose --order timestamp, or name the field that"
-                " holds them (--offset)"
-            )
-            raise InputError(what, file=file.path, next_step=step)
-        if end is not None and first > end:
+        end = reached.get(partition, first)
+        if first > end:
             gaps.append(Gap(partition, end, first - 1, file.path))
-        ends[partition], last[partition] = first + rows[file.path], file.path
+        reached[partition] = max(first, end) + rows[file.path]
     return tuple(gaps)
+
+
+def _counts(accounts: Sequence[IngestedFile]) -> list[tuple[str, int]]:
+    return [(account.path, account.records + account.bad_rows) for account in accounts]
+
+
+def _check_overlaps(counts: Sequence[tuple[str, int]]) -> None:
+    """Within a folder files follow one another; over several folders they may interleave."""
+    ends: dict[tuple[str, str], tuple[int, str]] = {}
+    starts: dict[tuple[str, int], str] = {}
+    found = ((path, count, _CONNECT.fullmatch(path.rpartition("/")[2])) for path, count in counts)
+    told = [(int(match["first"]), path, count, match["partition"]) for path, count, match in found if match is not None]
+    for first, path, count, partition in sorted(told):
+        folder = path.rpartition("/")[0]
+        end, before = ends.get((folder, partition), (first, ""))
+        twin = starts.setdefault((partition, first), path)
+        if first < end or twin != path:
+            other = before if first < end else twin
+            what = f"a file has records that are in another one too: {other}"
+            step = (
+                "a connector wrote them twice: leave one of the files out, or choose --order timestamp and deduplicate"
+            )
+            raise InputError(what, file=path, partition=int(partition), offset=first, next_step=step)
+        ends[folder, partition] = (first + count, path)
 
 
 def _start(file: SourceFile) -> tuple[int, int]:

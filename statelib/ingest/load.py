@@ -287,11 +287,12 @@ class Load:
 
     def _checked_gaps(self, parts: Sequence[SortedFiles]) -> tuple[Gap, ...]:
         assert self.plan is not None  # noqa: S101 - told by the caller
-        if not self.plan.shape.keeps_offsets or self.plan.files[0].place is None:
+        if not self.plan.shape.keeps_offsets or self.plan.reader.layout != "connect":
             return ()
         ends = self._archive.end_offsets() if self._archive is not None else {}
         accounts = [account for part in parts for account in part.files]
-        return gaps_between(self.plan.files, accounts, {partition: end for partition, end in ends.items() if end})
+        former = list(self._ledger.files().values())
+        return gaps_between(self.plan.files, accounts, former, {p: end for p, end in ends.items() if end})
 
     def commit(self, parts: Sequence[SortedFiles], files: Sequence[ArchiveFile]) -> Loaded:
         """Makes the files part of the topic, and deletes what loads that were stopped have left.

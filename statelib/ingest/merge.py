@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import InputError
-from statelib.ingest.records import ORDER
+from statelib.ingest.records import FIRST, ORDER
 from statelib.ingest.runs import comparable, in_order, with_value_type
+from statelib.ingest.sequence import Sequencer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,21 +47,36 @@ def write_partition(
         stream_time_ms: The largest timestamp that the partition has; None: it is empty.
 
     Raises:
-        InputError: An offset is there twice, or was loaded before.
-        InputError: A value does not fit the type that all have together, or a time the archive.
+        InputError: An offset is there twice, or was loaded before; a value does not fit the type of all, or a time the
+            archive.
     """
     has_some = [run for run in runs if partition in run.batches]
     parts = [_as_type(run, partition, value) for run in has_some]
-    is_sorted = bool(has_some) and ORDER in has_some[0].schema.names
-    for batch in merged(parts) if is_sorted and len(parts) > 1 else (batch for part in parts for batch in part):
-        records = batch.drop_columns([ORDER]) if is_sorted else batch
-        offsets = np.arange(next_offset, next_offset + len(records))
+    names = has_some[0].schema.names if has_some else []
+    batches = merged(parts) if ORDER in names and len(parts) > 1 else (batch for part in parts for batch in part)
+    for batch, offsets in _with_offsets(batches, names, partition, next_offset, keeps_offsets=keeps_offsets):
+        records = batch.drop_columns([name for name in (ORDER, FIRST) if name in names])
         if keeps_offsets:
-            offsets = _own_offsets(batch[ORDER], partition, next_offset)
             records, stream_time_ms = _with_times(records, stream_time_ms)
         writer.write(records.append_column("offset", pa.array(offsets)))
-        next_offset = int(offsets[-1]) + 1 if len(offsets) else next_offset
+        next_offset = int(offsets[-1]) + 1
     return next_offset
+
+
+def _with_offsets(
+    batches: Iterator[pa.RecordBatch], names: Sequence[str], partition: int, next_offset: int, *, keeps_offsets: bool
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+    """Records that are not none, in order, with their offsets."""
+    filled = (batch for batch in batches if batch.num_rows)
+    if keeps_offsets and FIRST in names:
+        yield from Sequencer(next_offset).sequence(filled)
+        return
+    for batch in filled:
+        offsets = np.arange(next_offset, next_offset + len(batch))
+        if keeps_offsets:
+            offsets = _own_offsets(batch[ORDER], partition, next_offset)
+        next_offset = int(offsets[-1]) + 1
+        yield batch, offsets
 
 
 def _own_offsets(order: pa.Array, partition: int, least: int) -> NDArray[np.int64]:

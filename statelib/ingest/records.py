@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from statelib.ingest.formats.rows import Rows
     from statelib.serdes import Serde
 
-PARTITION, ORDER = "partition", "order"
+PARTITION, ORDER, FIRST = "partition", "order", "first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,8 @@ class RecordShape:
             made["headers"] = columns[placed.HEADERS]
         if order is not None:
             made[ORDER] = order
+        if self.keeps_offsets and placed.FIRST in columns.schema.names:
+            made[FIRST] = columns[placed.FIRST]
         records = pa.RecordBatch.from_pydict(made)
         return (records if good.all() else records.filter(pa.array(good))), bad
 

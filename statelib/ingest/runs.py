@@ -34,7 +34,7 @@ class Run:
     """Sorted records.
 
     Attributes:
-        schema: Of its records: ``key``, ``value``, ``timestamp`` and perhaps ``order``, ``headers``, ``offset``.
+        schema: Of its records: ``key``, ``value``, ``timestamp`` and perhaps ``order``, ``first``, ``headers``.
         batches: By partition, where its batches begin, and how many there are.
         path: Of its file; None: `held` has the batches.
         storage: Where the file is.

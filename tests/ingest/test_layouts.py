@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.job.lake_topic import LakeTopic
@@ -90,13 +93,45 @@ def test_keys_headers_and_tombstones(tmp_path: Path) -> None:
 
 
 def test_files_that_overlap_are_named(tmp_path: Path) -> None:
-    connect(tmp_path, 0, 0, rows_from(0, 3))
+    first = connect(tmp_path, 0, 0, rows_from(0, 3))
     again = connect(tmp_path, 0, 2, rows_from(2, 3))
-    with pytest.raises(InputError, match="overlap with .*0000000000.jsonl: partition 0 has come to offset 2") as caught:
+    with pytest.raises(InputError, match=f"in another one too: {re.escape(str(first))}") as caught:
         load(a_topic(tmp_path), tmp_path / "w")
     assert caught.value.place["file"] == str(again)
     load(a_topic(tmp_path, order="timestamp"), tmp_path / "w")
     assert [r["offset"] for r in records_of(tmp_path / "w", "t")] == list(range(6))
+
+
+@given(
+    folders=st.lists(st.integers(0, 3), min_size=1, max_size=60),
+    rolls=st.sets(st.integers(0, 60)),
+    budget_bytes=st.sampled_from([1, 400, 1 << 20]),
+    cut=st.integers(0, 60),
+)
+def test_files_of_any_partitioner_come_in_the_topics_order(
+    tmp_path_factory: pytest.TempPathFactory, folders: list[int], rolls: set[int], budget_bytes: int, cut: int
+) -> None:
+    """Timestamps ascend with offsets, so that there is one order; offsets come back whatever folder a record was in."""
+    folder = tmp_path_factory.mktemp("connect")
+    open_files: dict[int, list[dict[str, Any]]] = {}
+
+    def flush() -> None:
+        for where, rows in open_files.items():
+            write_file(folder / f"topics/t/f={where}/t+0+{rows[0]['n'] + 7:010d}.jsonl", rows)
+        open_files.clear()
+
+    for n, where in enumerate(folders):
+        if n in rolls:
+            flush()
+        open_files.setdefault(where, []).append({"n": n, "at": AT + n})
+        if n == cut:
+            flush()
+            load(a_topic(folder), folder / "w", budget_bytes=budget_bytes)
+    flush()
+    done = load(a_topic(folder), folder / "w", budget_bytes=budget_bytes)
+    found = [(r["offset"], r["value"]["n"]) for r in records_of(folder / "w", "t")]
+    assert found == [(n + 7, n) for n in range(len(folders))]
+    assert done.gaps == ()
 
 
 def test_rows_of_kcat(tmp_path: Path) -> None:

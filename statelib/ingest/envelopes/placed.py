@@ -5,6 +5,8 @@ column          type            is
 ==============  ==============  =======================================================
 ``@partition``  int32           the record's partition
 ``@offset``     int64           its offset there
+``@first``      int64           the offset at which its file begins, where only that is known: ``@offset`` is then the
+                                least that the record can have
 ``@key``        any             its key
 ``@timestamp``  int64           its timestamp, in milliseconds since 1970
 ``@headers``    as archives'    its headers
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-PARTITION, OFFSET, KEY = "@partition", "@offset", "@key"
+PARTITION, OFFSET, FIRST, KEY = "@partition", "@offset", "@first", "@key"
 TIMESTAMP, HEADERS, TOMBSTONE = "@timestamp", "@headers", "@tombstone"
-RESERVED = (PARTITION, OFFSET, KEY, TIMESTAMP, HEADERS, TOMBSTONE)
+RESERVED = (PARTITION, OFFSET, FIRST, KEY, TIMESTAMP, HEADERS, TOMBSTONE)
 
 ONLY_FIELD = "value"
 """The field of values that are no objects."""
