@@ -110,6 +110,29 @@ class Stream(KafkasNames):
 
     # --- custom processors (KIP-820) -----------------------------------------------------------------------------
 
+    if TYPE_CHECKING:  # Kafka's place of the name: what is called moves it to ``named`` (`statelib.calls`)
+
+        @overload
+        def process(
+            self,
+            processor_supplier: ProcessorSupplierLike,
+            *store_names: str,
+            key_type: pa.DataType | None = None,
+            value_type: pa.DataType | None = None,
+            named: Named | None = None,
+        ) -> Self: ...
+
+        @overload
+        def process(
+            self,
+            processor_supplier: ProcessorSupplierLike,
+            named: Named,
+            /,
+            *store_names: str,
+            key_type: pa.DataType | None = None,
+            value_type: pa.DataType | None = None,
+        ) -> Self: ...
+
     def process(
         self,
         processor_supplier: ProcessorSupplierLike,
@@ -134,6 +157,27 @@ class Stream(KafkasNames):
             self._builder, self.node, processor_supplier, store_names, **types, fixed_key=False, named=named
         )
         return type(self)(self._builder, node, key_changed=True)
+
+    if TYPE_CHECKING:  # Kafka's place of the name: what is called moves it to ``named`` (`statelib.calls`)
+
+        @overload
+        def process_values(
+            self,
+            processor_supplier: ProcessorSupplierLike,
+            *store_names: str,
+            value_type: pa.DataType | None = None,
+            named: Named | None = None,
+        ) -> Self: ...
+
+        @overload
+        def process_values(
+            self,
+            processor_supplier: ProcessorSupplierLike,
+            named: Named,
+            /,
+            *store_names: str,
+            value_type: pa.DataType | None = None,
+        ) -> Self: ...
 
     def process_values(
         self,

@@ -30,6 +30,17 @@ Suppressed.until_window_closes(BufferConfig.max_bytes(1))  # refused
 Suppressed.until_window_closes(strict.emit_early_when_full())  # refused
 Suppressed.until_time_limit(wait, eager, clock="wall")  # refused
 """
+PROCESSORS = """\
+from hindstream import FixedKeyProcessor, Named, Processor, StreamsBuilder
+
+stream = StreamsBuilder("app").stream("in")
+stream.process(Processor, Named.as_("own"), "store", "other")
+stream.process(Processor, Named.as_("own"))
+stream.process(Processor, "store", named=Named.as_("own")).process_values(FixedKeyProcessor, "store")
+stream.process_values(FixedKeyProcessor, Named.as_("own"), "store")
+stream.process(Processor, 5)  # refused
+stream.process_values(FixedKeyProcessor, Named.as_("own"), named=Named.as_("own"))  # refused
+"""
 
 
 def checked(module: Path) -> str:
@@ -44,6 +55,14 @@ def test_a_strict_buffer_is_required_where_the_kip_requires_it(tmp_path: Path) -
     refused = [number for number, line in enumerate(BUFFERS.splitlines(), 1) if "refused" in line]
     assert [int(number) for number in re.findall(r":(\d+): error", found)] == refused, found
     assert found.count('expected "StrictBufferConfig"') == 3
+
+
+def test_a_processors_name_stands_where_kafka_has_it(tmp_path: Path) -> None:
+    module = tmp_path / "processors.py"
+    module.write_text(PROCESSORS, encoding="utf-8")
+    found = checked(module)
+    refused = [number for number, line in enumerate(PROCESSORS.splitlines(), 1) if "refused" in line]
+    assert [int(number) for number in re.findall(r":(\d+): error", found)] == refused, found
 
 
 def test_each_name_that_is_imported_has_a_type_and_a_misspelt_one_is_refused(tmp_path: Path) -> None:
