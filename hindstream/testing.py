@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from hindstream.lazy import offers
 
 if TYPE_CHECKING:
-    from statelib.testing.driver import TestRecord, TopologyTestDriver
+    from statelib.testing.driver import TopologyTestDriver
+    from statelib.testing.records import TestRecord
 
 __all__ = ["TestRecord", "TopologyTestDriver"]
 
@@ -15,7 +16,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = offers(
         __name__,
         {
-            "TestRecord": "statelib.testing.driver:TestRecord",
+            "TestRecord": "statelib.testing.records:TestRecord",
             "TopologyTestDriver": "statelib.testing.driver:TopologyTestDriver",
         },
     )

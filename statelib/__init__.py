@@ -93,7 +93,8 @@ if TYPE_CHECKING:
         WindowStore,
     )
     from statelib.storage import Storage
-    from statelib.testing.driver import TestRecord, TopologyTestDriver
+    from statelib.testing.driver import TopologyTestDriver
+    from statelib.testing.records import TestRecord
     from statelib.topics.append import append_records
     from statelib.topics.archive import TopicArchive
     from statelib.topics.schema import topic_schema
@@ -155,7 +156,8 @@ _HOMES = {
         "Consumed", "FailOnInvalidTimestamp", "LogAndSkipOnInvalidTimestamp", "TimestampExtractor", "Topology",
         "UsePartitionTimeOnInvalidTimestamp", "describe",
     ),
-    "statelib.testing.driver": ("TestRecord", "TopologyTestDriver"),
+    "statelib.testing.driver": ("TopologyTestDriver",),
+    "statelib.testing.records": ("TestRecord",),
     "statelib.operators.windows.definition": ("SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -31,38 +31,21 @@ _PARTITIONER = (
     "leave it out: records are partitioned by key as Kafka's default partitioner does; select_key() another key"
 )
 _COMPARE = "use ==, hash() or str()"
-_ONE_BY_ONE = "read_records_to_list() gives all records, with key, value and timestamp_ms"
-_STATE = "hand what it holds to a topic, table.to_stream().to(topic), and read that; of a run: hindstream.open_state"
 _PRINT = "use foreach() or peek(); a store is shown by hindstream inspect"
 
 WAYS: dict[str, str] = {
     "add_global_store": "use global_table(), or process() with a store of each task",
     "add_read_only_state_store": "use table(), and join with it",
-    "advance_time": "give each record its time: pipe_input(key, value, timestamp)",
     "advance_wall_clock_time": "a replay has no wall clock: schedule by PunctuationType.STREAM_TIME",
     "branch": "use split().branch(...), and default_branch() for what is left",
-    "close": "leave it out: nothing is left open",
     "cogroup": _COGROUP,
     "emit_strategy": "final results: .suppress(Suppressed.until_window_closes(...))",
     "equals": _COMPARE,
     "flat_transform": "use process(), whose processor may forward several records, or flat_map()",
     "flat_transform_values": "use process_values() or flat_map_values()",
-    "get_all_state_stores": _STATE,
-    "get_key_value_store": _STATE,
-    "get_queue_size": "len(read_records_to_list()) says how many there are",
-    "get_session_store": _STATE,
-    "get_session_store_with_headers": _STATE,
-    "get_state_store": _STATE,
-    "get_timestamped_key_value_store": _STATE,
-    "get_timestamped_key_value_store_with_headers": _STATE,
-    "get_timestamped_window_store": _STATE,
-    "get_timestamped_window_store_with_headers": _STATE,
-    "get_versioned_key_value_store": _STATE,
-    "get_window_store": _STATE,
     "grace_period": "it is the attribute grace_period_ms",
     "hash_code": _COMPARE,
     "inactivity_gap": "it is the attribute gap_ms",
-    "is_empty": "read_records_to_list() gives [] where nothing has come",
     "key_serde": _NO_SERDES,
     "lru_map": "use in_memory_key_value_store(): what a cache of a size forgets would decide the answer",
     "metrics": "a run's report has them",
@@ -71,18 +54,10 @@ WAYS: dict[str, str] = {
     "timestamps",
     "persistent_timestamped_window_store": "use persistent_window_store(): its builder says whether values have "
     "timestamps",
-    "pipe_key_value_list": "use pipe_record_list([(key, value, timestamp), ...])",
-    "pipe_value_list": "use pipe_record_list([(None, value, timestamp), ...])",
     "print": _PRINT,
     "print_to": _PRINT,
-    "produced_topic_names": "topology.sink_topics has them",
     "query_state": "use hindstream.open_state, or hindstream inspect",
     "queryable_store_name": "it is what Materialized.as_(name) says; hindstream inspect shows all stores",
-    "read_key_value": _ONE_BY_ONE,
-    "read_key_values_to_map": "dict(read_key_values_to_list()) is the same",
-    "read_record": _ONE_BY_ONE,
-    "read_value": _ONE_BY_ONE,
-    "read_values_to_list": _ONE_BY_ONE,
     "size": "it is the attribute size_ms",
     "stream_partitioner": _PARTITIONER,
     "through": "use repartition(), or to() and stream() of the topic",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.user_lines import place_of_call
 from statelib.operators.processors.definition import ProcessorSupplier
 from statelib.operators.processors.operator import Process
 
@@ -21,7 +23,7 @@ def add_process(
     builder: InternalStreamsBuilder,
     parent: str,
     supplier: ProcessorSupplierLike,
-    store_names: Sequence[str],
+    store_names: Sequence[str | Named],
     *,
     key_type: pa.DataType | None,
     value_type: pa.DataType | None,
@@ -31,14 +33,17 @@ def add_process(
     """The node of ``process`` or, with ``fixed_key``, of ``processValues``.
 
     Raises:
-        ConfigurationError: A store is not there, or another processor's.
+        ConfigurationError: A store is not there, or another processor's; or the node is named twice.
     """
+    named_stores = [store for store in store_names if isinstance(store, str)]
+    if len(named_stores) < len(store_names):  # the first name has become ``named`` (`statelib.calls`)
+        raise ConfigurationError("the node is named twice", next_step="give one Named", **place_of_call())
     kind = "KSTREAM-PROCESSVALUES" if fixed_key else "KSTREAM-PROCESSOR"
     name = builder.new_name(kind) if named is None else named.name
     own = supplier.stores() if isinstance(supplier, ProcessorSupplier) else ()
     for store in own:
         builder.add_state_store(store)
-    names = list(dict.fromkeys([*store_names, *(store.name for store in own)]))
+    names = list(dict.fromkeys([*named_stores, *(store.name for store in own)]))
     stores = builder.state_stores.connect(names, name)
     spec = Process(supplier, stores, name, builder.application_id, key_type, value_type, fixed_key)
     return builder.add_processor(name, [parent], spec, stores=names)

@@ -110,33 +110,10 @@ class Stream(KafkasNames):
 
     # --- custom processors (KIP-820) -----------------------------------------------------------------------------
 
-    if TYPE_CHECKING:  # Kafka's place of the name: what is called moves it to ``named`` (`statelib.calls`)
-
-        @overload
-        def process(
-            self,
-            processor_supplier: ProcessorSupplierLike,
-            *store_names: str,
-            key_type: pa.DataType | None = None,
-            value_type: pa.DataType | None = None,
-            named: Named | None = None,
-        ) -> Self: ...
-
-        @overload
-        def process(
-            self,
-            processor_supplier: ProcessorSupplierLike,
-            named: Named,
-            /,
-            *store_names: str,
-            key_type: pa.DataType | None = None,
-            value_type: pa.DataType | None = None,
-        ) -> Self: ...
-
     def process(
         self,
         processor_supplier: ProcessorSupplierLike,
-        *store_names: str,
+        *store_names: str | Named,
         key_type: pa.DataType | None = None,
         value_type: pa.DataType | None = None,
         named: Named | None = None,
@@ -146,7 +123,8 @@ class Stream(KafkasNames):
         Args:
             processor_supplier: The processor's class, or a function or `ProcessorSupplier` that returns a new one; see
                 `statelib.operators.processors.definition`.
-            store_names: Stores added with `StreamsBuilder.add_state_store`. A store belongs to one processor.
+            store_names: Stores added with `StreamsBuilder.add_state_store`. A store belongs to one processor. A
+                `Named` may stand before them, as in Kafka.
             key_type: Arrow type of the forwarded keys; None: as in this stream. The next operator that needs the key
                 repartitions the stream.
             value_type: Arrow type of the forwarded values; None: as in this stream.
@@ -158,31 +136,10 @@ class Stream(KafkasNames):
         )
         return type(self)(self._builder, node, key_changed=True)
 
-    if TYPE_CHECKING:  # Kafka's place of the name: what is called moves it to ``named`` (`statelib.calls`)
-
-        @overload
-        def process_values(
-            self,
-            processor_supplier: ProcessorSupplierLike,
-            *store_names: str,
-            value_type: pa.DataType | None = None,
-            named: Named | None = None,
-        ) -> Self: ...
-
-        @overload
-        def process_values(
-            self,
-            processor_supplier: ProcessorSupplierLike,
-            named: Named,
-            /,
-            *store_names: str,
-            value_type: pa.DataType | None = None,
-        ) -> Self: ...
-
     def process_values(
         self,
         processor_supplier: ProcessorSupplierLike,
-        *store_names: str,
+        *store_names: str | Named,
         value_type: pa.DataType | None = None,
         named: Named | None = None,
     ) -> Self:

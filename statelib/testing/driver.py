@@ -1,13 +1,14 @@
 """Tests a topology with a few records, in this process (Kafka's ``TopologyTestDriver``).
 
-Nothing is mocked. Input records become a topic archive, and before outputs are read, a slice is planned, replayed,
-committed and published, with real stores. So a test sees the results of a real job, across slices too::
+Nothing is mocked. Input records become a topic archive, and before outputs or stores are read, a slice is planned,
+replayed, committed and published, with real stores. So a test sees the results of a real job, across slices too::
 
     def test_clicks():
         driver = TopologyTestDriver(builder.build())
         clicks = driver.create_input_topic("clicks")
         clicks.pipe_input("user", "page", 1_000)
-        assert driver.create_output_topic("clicks-per-minute").read_records_to_list() == [...]
+        assert driver.create_output_topic("clicks-per-minute").read_key_values_to_list() == [...]
+        assert driver.get_key_value_store("clicks-by-user").get("user") == {"clicks": 1}
 
 As in any slice, records of several topics are processed in the order of their timestamps, not in the order in which
 they were piped in. Call ``replay()`` in between to force an order.
@@ -19,54 +20,67 @@ import itertools
 import shutil
 import tempfile  # noqa: TID251 - nothing that a topology does depends on the folder's name
 import weakref
-from collections.abc import Mapping
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import pyarrow as pa
 
 from statelib.calls import KafkasNames, arguments_checked, constructor_checked
-from statelib.columns.time_columns import python_values
-from statelib.commits import CommitLog, NothingToDo, commit, plan, publish, record_audit, stage, topic_path
+from statelib.commits import (
+    CommitLog,
+    NothingToDo,
+    commit,
+    late_topic,
+    plan,
+    publish,
+    quarantine_topic,
+    record_audit,
+    stage,
+    topic_path,
+)
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.documents.manifests import Audit
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import Job
+from statelib.settings.durations import milliseconds
+from statelib.snapshots import open_state
 from statelib.state.epoch_time import epoch_ms
 from statelib.storage import Storage
-from statelib.task import Stages, TaskSettings, replay_here
+from statelib.task import Stages, TaskSettings, describe_topology, replay_here
+from statelib.testing.records import TestRecord, check_fits, header_rows, records_of
+from statelib.testing.stores import (
+    KEY_VALUE,
+    OF_KIND,
+    SESSION,
+    VERSIONED,
+    WINDOW,
+    ReadOnlyKeyValueStore,
+    ReadOnlySessionStore,
+    ReadOnlyStore,
+    ReadOnlyTimestampedKeyValueStore,
+    ReadOnlyTimestampedWindowStore,
+    ReadOnlyVersionedKeyValueStore,
+    ReadOnlyWindowStore,
+)
+from statelib.testing.topics import TestInputTopic, TestOutputTopic
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
 
+    from statelib.documents.manifests import TopologyDescription
     from statelib.settings.semantics import Semantics
+    from statelib.state.epoch_time import Time
     from statelib.topology import Topology
 
-
-_LONGEST_SHOWN = 60
-
-
-@dataclass(frozen=True, slots=True)
-class TestRecord:
-    """An output record (Kafka's ``TestRecord``).
-
-    Attributes:
-        key: As Python data; a windowed key is a dict with ``key``, ``window_start`` and ``window_end``.
-        value: As Python data; None: a tombstone.
-        timestamp_ms: Its timestamp.
-        partition: The partition of the output topic.
-    """
-
-    __test__ = False  # pytest is not to collect it
-
-    key: Any
-    value: Any
-    timestamp_ms: int
-    partition: int = 0
+_JOB = "topology-test-driver"
+_Store = TypeVar("_Store", bound=ReadOnlyStore)
 
 
 @dataclass(slots=True)
@@ -88,6 +102,8 @@ class TopologyTestDriver(KafkasNames):
             folder, which is deleted with the driver.
         semantics: See `Semantics`.
         partitions: The number of partitions of each input topic.
+        on_bad_record: As the setting: a record that cannot be used ends a replay, or can be read with
+            `read_quarantined_records`. A function of the user's that raises ends it in either case.
 
     Raises:
         ConfigurationError: Another driver has used the folder: this one would go on with its topics and state.
@@ -100,18 +116,46 @@ class TopologyTestDriver(KafkasNames):
         *,
         semantics: Semantics = "kip",
         partitions: int = 1,
+        on_bad_record: Literal["fail", "quarantine"] = "fail",
     ) -> None:
         folder = _temporary_folder(self) if folder is None else _unused_folder(folder)
         self._warehouse = Storage(f"{folder}/warehouse")
-        self._settings = TaskSettings(f"{folder}/warehouse", f"{folder}/state", semantics=semantics)
-        self._job = Job("topology-test-driver", topology)
+        self._settings = TaskSettings(
+            f"{folder}/warehouse",
+            f"{folder}/state",
+            semantics=semantics,
+            on_bad_record=on_bad_record,
+            on_late_record="topic",
+        )
+        self._job = Job(_JOB, topology)
         self._partitions = partitions
         self._piped: dict[str, _Piped] = {}
         self._read: dict[tuple[str, int], int] = {}
+        self._waiting: defaultdict[str, deque[TestRecord]] = defaultdict(deque)
         self._slices = itertools.count(1)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deletes the temporary folder, which is deleted with the driver otherwise; a folder of yours stays."""
+        finalizer = _temporary_folders.pop(self, None)
+        if finalizer is not None:
+            finalizer()
+
     def create_input_topic(
-        self, topic: str, key_type: pa.DataType | None = None, value_type: pa.DataType | None = None
+        self,
+        topic: str,
+        key_type: pa.DataType | None = None,
+        value_type: pa.DataType | None = None,
+        *,
+        start: int | datetime = 0,
+        auto_advance: timedelta = timedelta(0),
     ) -> TestInputTopic:
         """Declares a source topic.
 
@@ -119,6 +163,8 @@ class TopologyTestDriver(KafkasNames):
             topic: Its name.
             key_type: Arrow type of its keys; None: string.
             value_type: Arrow type of its values; None: string.
+            start: The time of the first record that is piped in without one. (Kafka's default is the wall clock.)
+            auto_advance: How much later each next one is.
 
         Raises:
             ConfigurationError: The topology does not read this topic.
@@ -129,7 +175,8 @@ class TopologyTestDriver(KafkasNames):
         schema = topic_schema(key_type or pa.string(), value_type or pa.string())
         TopicArchive.ensure(self._warehouse.uri(topic_path(topic)), schema, self._partitions, topic=topic)
         self._piped[topic] = _Piped(schema)
-        return TestInputTopic(self, topic)
+        advance_ms = milliseconds(auto_advance, "auto_advance")
+        return TestInputTopic(self, topic, epoch_ms(start), advance_ms)
 
     def create_output_topic(self, topic: str) -> TestOutputTopic:
         """Gives access to a topic that the topology writes.
@@ -144,7 +191,14 @@ class TopologyTestDriver(KafkasNames):
             )
         return TestOutputTopic(self, topic)
 
-    def pipe(self, topic: str, key: object, value: object, timestamp_ms: int) -> None:
+    def pipe(
+        self,
+        topic: str,
+        key: object,
+        value: object,
+        timestamp_ms: int,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
         """Adds a record to a source topic.
 
         Raises:
@@ -152,8 +206,8 @@ class TopologyTestDriver(KafkasNames):
         """
         given = {"key": key, "value": value, "timestamp": timestamp_ms}
         for name, part in given.items():
-            _check_fits(part, self._piped[topic].schema.field(name).type, topic=topic, part=name)
-        self._piped[topic].records.append(given)
+            check_fits(part, self._piped[topic].schema.field(name).type, topic=topic, part=name)
+        self._piped[topic].records.append({**given, "headers": header_rows(headers)})
 
     def replay(self) -> None:
         """Replays the records piped in since the last replay, as one slice.
@@ -168,7 +222,8 @@ class TopologyTestDriver(KafkasNames):
                 step = "declare it with create_input_topic()"
                 raise ConfigurationError("the topology reads a topic that is not declared", topic=topic, next_step=step)
             self._archive(topic, number)
-        planned = plan(self._job, self._warehouse, now_ms=0)
+        semantics = self._settings.semantics
+        planned = plan(self._job, self._warehouse, now_ms=0, semantics=semantics, describe=self._described)
         if isinstance(planned, NothingToDo):
             return
         previous = CommitLog(self._warehouse, self._job.name).read(planned.commit - 1) if planned.commit > 1 else None
@@ -180,79 +235,137 @@ class TopologyTestDriver(KafkasNames):
         commit(self._warehouse, planned, now_ms=0)
         publish(self._warehouse, self._job.name)
 
-    def read(self, topic: str) -> list[TestRecord]:
-        """Replays what has been piped in, and returns the records of a sink topic that have not been read yet."""
+    def waiting(self, topic: str) -> deque[TestRecord]:
+        """Replays what has been piped in; the records of a topic that nobody has taken out yet, for who takes them."""
         self.replay()
+        waiting = self._waiting[topic]
         archive = open_archive_if_present(self._warehouse, topic)
-        records = []
         for partition in range(archive.partitions if archive else 0):
             first = self._read.get((topic, partition), 0)
-            table = open_archive(self._warehouse, topic).reader(partition, first).read_all()
-            times = table["timestamp"].cast(pa.int64()).to_pylist()
-            rows = python_values(table.select(["key", "value"]).to_struct_array())
-            self._read[topic, partition] = first + len(rows)
-            records += [
-                TestRecord(row["key"], row["value"], time, partition) for row, time in zip(rows, times, strict=True)
-            ]
-        return records
+            found = records_of(open_archive(self._warehouse, topic).reader(partition, first).read_all(), partition)
+            self._read[topic, partition] = first + len(found)
+            waiting.extend(found)
+        return waiting
+
+    def produced_topic_names(self) -> set[str]:
+        """The sink topics that have got records."""
+        self.replay()
+        archives = {topic: open_archive_if_present(self._warehouse, topic) for topic in self._job.topology.sink_topics}
+        return {topic for topic, archive in archives.items() if archive and any(archive.end_offsets().values())}
+
+    def read_quarantined_records(self) -> list[TestRecord]:
+        """Records that could not be used, each once, with ``on_bad_record="quarantine"``.
+
+        Keys are bytes; values say ``topic``, ``partition``, ``offset``, ``timestamp``, ``reason`` and the ``value``'s
+        bytes, as in the topic ``<job>-quarantine`` of a job.
+        """
+        return TestOutputTopic(self, quarantine_topic(_JOB)).read_records_to_list()
+
+    def read_late_records(self) -> list[TestRecord]:
+        """Records that came too late for an operator, each once.
+
+        Keys are bytes; values say ``node``, ``reason``, ``lateness_ms``, ``key`` and ``value`` as JSON and more, as in
+        the topic ``<job>-late`` of a job.
+        """
+        return TestOutputTopic(self, late_topic(_JOB)).read_records_to_list()
+
+    def get_all_state_stores(self) -> dict[str, ReadOnlyStore]:
+        """The stores by name, operators' own too: those of keys, windows, sessions and versions with their methods."""
+        return {name: self._store(name, OF_KIND.get(kind, ReadOnlyStore)) for name, kind in self._store_kinds().items()}
+
+    def get_state_store(self, name: str) -> ReadOnlyStore:
+        """One of `get_all_state_stores`.
+
+        Raises:
+            ConfigurationError: There is no store of this name.
+        """
+        return self._store(name, OF_KIND.get(self._kind(name), ReadOnlyStore))
+
+    def get_key_value_store(self, name: str) -> ReadOnlyKeyValueStore:
+        """The last values of a store's keys.
+
+        Raises:
+            ConfigurationError: There is no store of this name, or it is of another kind.
+        """
+        return self._store(name, ReadOnlyKeyValueStore, KEY_VALUE)
+
+    def get_timestamped_key_value_store(self, name: str) -> ReadOnlyTimestampedKeyValueStore:
+        """As `get_key_value_store`, with the values' timestamps, -1 where the store keeps none."""
+        return self._store(name, ReadOnlyTimestampedKeyValueStore, KEY_VALUE)
+
+    def get_versioned_key_value_store(self, name: str) -> ReadOnlyVersionedKeyValueStore:
+        """The versions of a store's keys. Raises as `get_key_value_store` does."""
+        return self._store(name, ReadOnlyVersionedKeyValueStore, VERSIONED)
+
+    def get_window_store(self, name: str) -> ReadOnlyWindowStore:
+        """The windows of a store. Raises as `get_key_value_store` does."""
+        return self._store(name, ReadOnlyWindowStore, WINDOW)
+
+    def get_timestamped_window_store(self, name: str) -> ReadOnlyTimestampedWindowStore:
+        """As `get_window_store`, with the values' timestamps, -1 where the store keeps none."""
+        return self._store(name, ReadOnlyTimestampedWindowStore, WINDOW)
+
+    def get_session_store(self, name: str) -> ReadOnlySessionStore:
+        """The sessions of a store. Raises as `get_key_value_store` does."""
+        return self._store(name, ReadOnlySessionStore, SESSION)
+
+    def _store(self, name: str, shown_as: type[_Store], kind: str | None = None) -> _Store:
+        found = self._kind(name)
+        if kind not in {None, found}:
+            step = f"use {_GETTERS.get(found, 'get_state_store')}({name!r})"
+            raise ConfigurationError(f"the store is of kind {found}, not {kind}", store=name, next_step=step)
+        return shown_as(name, found, partial(self._read_store, name))
+
+    def _store_kinds(self) -> dict[str, str]:
+        processors = [node for sub in self._job.topology.sub_topologies for node in sub.processors]
+        return {store.name: store.kind for node in processors for store in node.spec.state_stores()}
+
+    def _kind(self, name: str) -> str:
+        kinds = self._store_kinds()
+        if name not in kinds:
+            step = f"one of: {', '.join(kinds)}" if kinds else "the topology is stateless"
+            raise ConfigurationError("the topology has no such store", store=name, next_step=step)
+        return kinds[name]
+
+    def _read_store(
+        self, name: str, view: str = "latest", *, where: Mapping[str, Any] | None = None, as_of: Time | None = None
+    ) -> pa.Table:
+        self.replay()
+        if CommitLog(self._warehouse, _JOB).head_number() == 0:  # nothing has come: its types are not known either
+            return pa.table({"key": pa.nulls(0), "value": pa.nulls(0)})
+        settings = self._settings
+        with open_state(settings.warehouse, _JOB, name, state_dir=settings.state_dir) as store:
+            return store.read(view, where=where, as_of=as_of)
+
+    def _described(self, archives: Mapping[str, TopicArchive]) -> TopologyDescription:
+        readers = {topic: archive.reader(0, 0, 0) for topic, archive in archives.items()}
+        return describe_topology(self._job.topology, readers, self._settings.semantics)
 
     def _archive(self, topic: str, number: int) -> None:
         piped = self._piped[topic]
-        columns = pa.schema([piped.schema.field(name) for name in ("key", "value", "timestamp")])
+        columns = pa.schema([piped.schema.field(name) for name in ("key", "value", "timestamp", "headers")])
         archive = TopicArchive.open(self._warehouse.uri(topic_path(topic)))
         records = pa.Table.from_pylist(piped.records, columns)
         append_records(archive, records, attempt=f"a{number}", app_id="topology-test-driver", app_version=number)
         piped.records.clear()
 
 
-@arguments_checked
-@dataclass(frozen=True, slots=True)
-class TestInputTopic(KafkasNames):
-    """Made by `TopologyTestDriver.create_input_topic` (Kafka's ``TestInputTopic``)."""
+_GETTERS = {
+    KEY_VALUE: "get_key_value_store",
+    WINDOW: "get_window_store",
+    SESSION: "get_session_store",
+    VERSIONED: "get_versioned_key_value_store",
+}
 
-    __test__ = False
-
-    driver: TopologyTestDriver
-    topic: str
-
-    def pipe_input(self, key: object, value: object, timestamp: int | datetime) -> None:
-        """Adds a record; ``timestamp`` in ms since 1970, or with a time zone.
-
-        Raises:
-            ConfigurationError: The timestamp is a `datetime` without a time zone, which differs between machines; or
-                the topic's types cannot hold the record.
-        """
-        self.driver.pipe(self.topic, key, value, epoch_ms(timestamp))
-
-    def pipe_record_list(self, records: Iterable[tuple[object, object, int | datetime]]) -> None:
-        """Adds records, each (key, value, timestamp)."""
-        for record in records:
-            self.pipe_input(*record)
-
-
-@arguments_checked
-@dataclass(frozen=True, slots=True)
-class TestOutputTopic(KafkasNames):
-    """Made by `TopologyTestDriver.create_output_topic` (Kafka's ``TestOutputTopic``)."""
-
-    __test__ = False
-
-    driver: TopologyTestDriver
-    topic: str
-
-    def read_records_to_list(self) -> list[TestRecord]:
-        """The output records since the last read, ordered by partition and offset."""
-        return self.driver.read(self.topic)
-
-    def read_key_values_to_list(self) -> list[tuple[Any, Any]]:
-        """As `read_records_to_list`, keys and values only."""
-        return [(record.key, record.value) for record in self.driver.read(self.topic)]
+_temporary_folders: weakref.WeakKeyDictionary[TopologyTestDriver, weakref.finalize[Any, Any]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def _temporary_folder(driver: TopologyTestDriver) -> Path:
     """A folder that is deleted when the driver is."""
     folder = Path(tempfile.mkdtemp(prefix="hindstream-test-"))
-    weakref.finalize(driver, shutil.rmtree, folder, ignore_errors=True)
+    _temporary_folders[driver] = weakref.finalize(driver, shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
@@ -267,33 +380,3 @@ def _unused_folder(folder: Path | str) -> Path:
         step = "leave the folder out, or give each driver its own, such as pytest's tmp_path"
         raise ConfigurationError(f"the folder {folder} has another test driver's topics and state", next_step=step)
     return folder
-
-
-def _check_fits(value: object, type_: pa.DataType, **where: object) -> None:
-    """Looks whether Arrow takes a value for what it is: no number is cut, no field of another name left out.
-
-    Raises:
-        ConfigurationError: It does not.
-    """
-    shown = repr(value) if len(repr(value)) <= _LONGEST_SHOWN else f"the {type(value).__name__}"
-    try:
-        pa.array([value], type_)
-        misfit = _misfit(value, type_)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        misfit = str(error).partition("\n")[0]
-    if misfit is not None:
-        step = "give another value, or declare the topic's types: create_input_topic(topic, key_type, value_type)"
-        raise ConfigurationError(f"{shown} is not of type {type_}: {misfit}", next_step=step, **where)
-
-
-def _misfit(value: Any, type_: pa.DataType) -> str | None:
-    """What Arrow would lose of a value that it takes; None: nothing."""
-    if pa.types.is_integer(type_) and isinstance(value, float):
-        return "it is no int"
-    if pa.types.is_struct(type_) and isinstance(value, Mapping):
-        unknown = [str(name) for name in value if type_.get_field_index(str(name)) < 0]
-        parts = [_misfit(part, type_.field(name).type) for name, part in value.items() if name not in unknown]
-        return f"it has no field {unknown[0]}" if unknown else next((part for part in parts if part), None)
-    if pa.types.is_list(type_) and isinstance(value, (list, tuple)):
-        return next((part for item in value if (part := _misfit(item, type_.value_type))), None)
-    return None

@@ -84,8 +84,6 @@ def right(parameter: inspect.Parameter, folder: str, of: str) -> Any:
     name = BASES.get(kind.name, kind.name)
     if name in STREAMS:
         return an(name, folder)
-    if kind.name == "TopologyTestDriver":
-        return an(kind.name, folder)
     if kind.name in {"Any", "object"}:
         return 1
     return ARGUMENTS[kind.name] if kind.name in ARGUMENTS else OBJECTS[kind.name]

@@ -39,7 +39,7 @@ stream.process(Processor, Named.as_("own"))
 stream.process(Processor, "store", named=Named.as_("own")).process_values(FixedKeyProcessor, "store")
 stream.process_values(FixedKeyProcessor, Named.as_("own"), "store")
 stream.process(Processor, 5)  # refused
-stream.process_values(FixedKeyProcessor, Named.as_("own"), named=Named.as_("own"))  # refused
+stream.process_values(FixedKeyProcessor, Named.as_("own"), b"store")  # refused
 """
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from statelib import StreamsBuilder, TestRecord, TimeWindows, Topology, TopologyTestDriver, sum_
-from statelib.errors.kinds import ConfigurationError, InputError
+from statelib import StreamsBuilder, TestRecord, TimeWindows, Topology, TopologyTestDriver, Windowed, sum_
+from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 
 SALES = pa.struct([("amount", pa.int64())])
 
@@ -112,3 +112,129 @@ def test_what_a_topic_cannot_hold_is_refused_when_it_is_piped_in(
         words.pipe_input("key", value, timestamp)
     words.pipe_input("key", None, 1)
     assert [record.value for record in driver.create_output_topic("out").read_records_to_list()] == [None]
+
+
+def echo(tmp_path: Path | None = None, **options) -> TopologyTestDriver:
+    builder = StreamsBuilder("app")
+    builder.stream("in").to("out")
+    return TopologyTestDriver(builder.build(), tmp_path, **options)
+
+
+def test_headers_go_in_and_come_out() -> None:
+    driver = echo()
+    topic, out = driver.create_input_topic("in"), driver.create_output_topic("out")
+    topic.pipe_input("a", "x", 1, headers=[("trace", b"1"), ("empty", None)])
+    topic.pipe_input(TestRecord("b", "y", 2, headers=(("trace", b"2"),)))
+    topic.pipe_input("c", "z", 3)
+    assert out.read_records_to_list() == [
+        TestRecord("a", "x", 1, headers=(("trace", b"1"), ("empty", None))),
+        TestRecord("b", "y", 2, headers=(("trace", b"2"),)),
+        TestRecord("c", "z", 3),
+    ]
+    for wrong in [("trace", "text")], ["trace"], [(1, b"")]:
+        with pytest.raises(ConfigurationError, match="is no header"):
+            topic.pipe_input("a", "x", 1, headers=wrong)
+
+
+def test_the_topics_own_clock_gives_times() -> None:
+    driver = echo()
+    start, step = datetime.fromtimestamp(1, UTC), timedelta(milliseconds=5)
+    topic, out = driver.create_input_topic("in", start=start, auto_advance=step), driver.create_output_topic("out")
+    topic.pipe_input("a", "1")
+    topic.pipe_key_value_list([("a", "2"), ("a", "3")])
+    topic.advance_time(timedelta(seconds=1))
+    topic.pipe_value_list(["4"])
+    topic.pipe_key_value_list([("a", "5"), ("a", "6")], 3_000, step)
+    topic.pipe_value_list(["7"], datetime.fromtimestamp(4, UTC))
+    read = out.read_records_to_list()
+    assert [record.timestamp_ms for record in read] == [1_000, 1_005, 1_010, 2_015, 3_000, 3_005, 4_000]
+    assert [record.key for record in read] == ["a", "a", "a", None, "a", "a", None]
+    with pytest.raises(ConfigurationError, match="time cannot go back"):
+        topic.advance_time(-step)
+    with pytest.raises(ConfigurationError, match="there is an advance, but no start"):
+        topic.pipe_value_list(["x"], advance=step)
+
+
+def test_records_are_read_one_by_one_or_as_a_map() -> None:
+    driver = echo()
+    topic, out = driver.create_input_topic("in"), driver.create_output_topic("out")
+    assert out.is_empty()
+    assert driver.produced_topic_names() == set()
+    with pytest.raises(ConfigurationError, match=r"no record to read.*topic out"):
+        out.read_value()
+    topic.pipe_key_value_list([("a", "1"), ("b", "2"), ("a", "3"), ("b", None), ("c", "4")])
+    assert out.get_queue_size() == 5
+    assert out.read_record() == TestRecord("a", "1", 0)
+    assert driver.create_output_topic("out").read_key_value() == ("b", "2")
+    assert out.read_value() == "3"
+    assert not out.is_empty()
+    assert out.read_key_values_to_map() == {"b": None, "c": "4"}
+    topic.pipe_value_list(["5", "6"])
+    assert out.read_values_to_list() == ["5", "6"]
+    topic.pipe_value_list(["7"])
+    with pytest.raises(ConfigurationError, match="a record has no key"):
+        out.read_key_values_to_map()
+    assert driver.produced_topic_names() == {"out"}
+
+
+def test_keys_of_windows_and_structs_are_keys_of_the_map(tmp_path: Path) -> None:
+    driver = TopologyTestDriver(topology(), tmp_path)
+    driver.create_input_topic("sales", pa.string(), SALES).pipe_record_list([("a", {"amount": n}, n) for n in (3, 4)])
+    assert driver.create_output_topic("sums").read_key_values_to_map() == {Windowed("a", 0, 60_000): {"amount": 7}}
+    driver = echo()
+    driver.create_input_topic("in", pa.struct([("x", pa.list_(pa.int64()))])).pipe_input({"x": [1, 2]}, "v")
+    assert driver.create_output_topic("out").read_key_values_to_map() == {(("x", (1, 2)),): "v"}
+
+
+def test_bad_records_end_the_replay_or_are_read_from_the_quarantine() -> None:
+    bad = ("b", "y", -5)
+    driver = echo()
+    driver.create_input_topic("in").pipe_record_list([("a", "x", 1), bad])
+    with pytest.raises(InputError, match="negative timestamp"):
+        driver.replay()
+    driver = echo(on_bad_record="quarantine")
+    driver.create_input_topic("in").pipe_record_list([("a", "x", 1), bad])
+    assert driver.create_output_topic("out").read_key_values_to_list() == [("a", "x")]
+    (record,) = driver.read_quarantined_records()
+    assert (record.key, record.value["value"]) == (b"b", b"y")
+    assert (record.value["topic"], record.value["offset"], record.value["timestamp"]) == ("in", 1, -5)
+    assert "negative timestamp" in record.value["reason"]
+    assert driver.read_quarantined_records() == []
+
+
+@pytest.mark.parametrize("on_bad_record", ["fail", "quarantine"])
+def test_a_function_that_raises_ends_the_replay_whatever_becomes_of_bad_records(on_bad_record: str) -> None:
+    def broken(batch: pa.RecordBatch) -> pa.Array:
+        if "y" in batch["value"].to_pylist():
+            raise ValueError("it is broken")
+        return batch["value"]
+
+    builder = StreamsBuilder("app")
+    builder.stream("in").map_values(broken).to("out")
+    driver = TopologyTestDriver(builder.build(), on_bad_record=on_bad_record)
+    driver.create_input_topic("in").pipe_record_list([("a", "x", 1), ("a", "y", 2)])
+    with pytest.raises(HindstreamError, match=r"a mapper failed: ValueError: it is broken.*test_driver\.py"):
+        driver.replay()
+
+
+def test_late_records_are_read(tmp_path: Path) -> None:
+    driver = TopologyTestDriver(topology(), tmp_path)
+    sales = driver.create_input_topic("sales", pa.string(), SALES)
+    sales.pipe_record_list([("a", {"amount": 1}, 100_000), ("a", {"amount": 2}, 1)])
+    assert driver.create_output_topic("sums").get_queue_size() == 1
+    (late,) = driver.read_late_records()
+    assert (late.timestamp_ms, late.value["offset"], late.value["value"]) == (1, 1, '{"amount":2}')
+    assert driver.read_late_records() == []
+
+
+def test_a_closed_driver_leaves_nothing_and_a_folder_of_ones_own_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with echo() as driver:
+        driver.create_input_topic("in").pipe_input("a", "x", 1)
+        assert [*tmp_path.iterdir()]
+    assert not [*tmp_path.iterdir()]
+    with echo(tmp_path / "own") as driver:
+        driver.create_input_topic("in").pipe_input("a", "x", 1)
+    assert (tmp_path / "own").is_dir()
