@@ -56,7 +56,7 @@ def check_known(path: str, schemas: Iterable[pa.Schema], option: str) -> None:
     schemas = list(schemas)
     for name in columns_in(path):
         if not any(type_at(schema, name) is not None for schema in schemas):
-            known = dict.fromkeys(known for schema in schemas for known in schema.names)
+            known = dict.fromkeys(field for schema in schemas for field in schema.names if not field.startswith("@"))
             step = did_you_mean(name, known, "the rows have")
             raise ConfigurationError("no row has such a field", setting=option, field=name, next_step=step)
 

@@ -269,9 +269,10 @@ def _timestamp(topic: LakeTopic, schema: pa.Schema) -> str:
         return topic.timestamp
     if placed.TIMESTAMP in schema.names:
         return placed.TIMESTAMP
-    likely = [field.name for field in schema if pa.types.is_temporal(field.type)]
-    likely += [name for name in schema.names if any(word in name.lower() for word in ("time", "date", "_at"))]
-    shown = ", ".join(dict.fromkeys(likely)) or ", ".join(schema.names)
+    names = [name for name in schema.names if name not in placed.RESERVED]
+    likely = [name for name in names if pa.types.is_temporal(schema.field(name).type)]
+    likely += [name for name in names if any(word in name.lower() for word in ("time", "date", "_at"))]
+    shown = ", ".join(dict.fromkeys(likely)) or ", ".join(names)
     what = "it is not said which field has the records' timestamps"
     raise ConfigurationError(what, topic=topic.name, next_step=f"name it with --timestamp: one of {shown}")
 

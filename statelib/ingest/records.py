@@ -131,8 +131,11 @@ class RecordShape:
         return pa.StructArray.from_arrays([array for _, array in kept], [name for name, _ in kept])
 
     def _others(self, names: Sequence[str]) -> list[str]:
+        """Of plain rows all but key and timestamp; a value that was a record's value already stays whole."""
+        if not placed.RESERVED_SET.isdisjoint(names):
+            return [name for name in names if name not in placed.RESERVED]
         taken = {path for path in (self.key, self.timestamp) if path is not None and not is_template(path)}
-        return [name for name in names if name not in taken and name not in placed.RESERVED]
+        return [name for name in names if name not in taken]
 
     def columns(self) -> list[str] | None:
         """The columns of a file that are needed, by their first names; None: all."""

@@ -50,10 +50,14 @@ def from_aiven(rows: Rows, types: Mapping[str, pa.DataType]) -> Rows:
     if "timestamp" in names:
         times = read_times(given["timestamp"], TimeRule(unit="ms"))
         made[placed.TIMESTAMP] = pa.array(times.microseconds // 1000, mask=~times.known)
-    if "headers" in names and pa.types.is_list(given["headers"].type):
+    if "headers" in names and (pa.types.is_list(given["headers"].type) or pa.types.is_map(given["headers"].type)):
         made[placed.HEADERS] = placed.header_array([_pairs(one) for one in given["headers"].to_pylist()])
     return placed.without(bad, Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
 
 
-def _pairs(headers: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]] | None:
-    return None if headers is None else [(one["key"], placed.as_bytes(one["value"])) for one in headers]
+def _pairs(headers: list[dict[str, Any] | tuple[str, Any]] | None) -> list[tuple[str, bytes | None]] | None:
+    """In JSON a list of objects; in Parquet a map, in which a name comes once."""
+    if headers is None:
+        return None
+    pairs = [one if isinstance(one, tuple) else (one["key"], one["value"]) for one in headers]
+    return [(name, placed.as_bytes(value)) for name, value in pairs]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 PARTITION, OFFSET, FIRST, KEY = "@partition", "@offset", "@first", "@key"
 TIMESTAMP, HEADERS, TOMBSTONE = "@timestamp", "@headers", "@tombstone"
 RESERVED = (PARTITION, OFFSET, FIRST, KEY, TIMESTAMP, HEADERS, TOMBSTONE)
+RESERVED_SET = frozenset(RESERVED)
 
 ONLY_FIELD = "value"
 """The field of values that are no objects."""
