@@ -112,6 +112,34 @@ def demo(
     run_demo(warehouse, fresh=fresh, output=output)
 
 
+@app.command(rich_help_panel=BEGIN)
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's folder; files that are there stay.")],
+    template: Annotated[
+        Literal["aggregation", "deduplication"],
+        typer.Option(help="What the job does: add records up in windows, or drop those that come twice."),
+    ] = "aggregation",
+    topic: Annotated[
+        str | None,
+        typer.Option(
+            "--from-topic", metavar="TOPIC", help="A topic of the warehouse to read; default: made-up orders."
+        ),
+    ] = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Make a project: a job, a test that passes, a DAG, settings, a README.
+
+    With --from-topic it has the topic's real fields and types. Key, number and windows are chosen, and it says why.
+
+    Example: hindstream init delays --from-topic flights --warehouse demo-warehouse
+    """
+    from hindstream.cli.init import make  # noqa: PLC0415
+
+    make(name, template, topic, given_settings(settings, warehouse=warehouse), output)
+
+
 @app.command(rich_help_panel=BRING)
 def archive(
     topics: Annotated[

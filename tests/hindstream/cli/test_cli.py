@@ -21,7 +21,7 @@ from tests.hindstream.report.documents import FROM_2100, WINDOWS, make_run
 COMMANDS = (
     "demo", "run", "backfill", "status", "describe", "inspect", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
-    "archive", "handover", "takeover", "doctor", "placement", "jobs", "topics", "show", "ingest",
+    "archive", "handover", "takeover", "doctor", "placement", "jobs", "topics", "show", "ingest", "init",
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "republish", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")

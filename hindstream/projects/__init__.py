@@ -1,0 +1,7 @@
+"""Projects to own, made by ``hindstream init``: a job with its test and its DAG, from a template or for a topic.
+
+- what a topic suggests (its key, a number, an id, windows): `shape`; fields and types as Python's text: `source_text`;
+- the files, from ``templates/``: `project`.
+
+Begin with `project`.
+"""

@@ -1,0 +1,262 @@
+"""Writes the files of a project. None that is there is written over."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from hindstream.projects.shape import UNIT_MS, Shape, example_shape
+from hindstream.projects.source_text import (
+    column_text,
+    declared_type,
+    field_type,
+    literal,
+    mapper_text,
+    number_of,
+    sample,
+    value_text,
+)
+from statelib.errors.kinds import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pyarrow as pa
+
+    from hindstream.projects.shape import Choice
+    from hindstream.projects.source_text import Path as FieldPath
+
+Template = Literal["aggregation", "deduplication"]
+
+TEMPLATES: dict[Template, str] = {
+    "aggregation": "records of each key counted and added up in windows",
+    "deduplication": "each event once",
+}
+
+_CHOICES: dict[Template, tuple[Choice, ...]] = {"aggregation": ("group", "number", "times"), "deduplication": ("id",)}
+"""What a template needs."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project that was made.
+
+    Attributes:
+        folder: Where.
+        files: What was written, below it.
+        job: The job's name.
+        reference: How commands name it, in the folder.
+        topic: What it reads.
+        sink: What it writes.
+        reasons: Why it is as it is, a sentence each.
+        has_sample: Whether it makes its own topic.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+    job: str
+    reference: str
+    topic: str
+    sink: str
+    reasons: tuple[str, ...]
+    has_sample: bool
+
+
+def make_project(
+    folder: Path,
+    template: Template,
+    shape: Shape | None = None,
+    *,
+    warehouse: str | None = None,
+    taken: Collection[str] = (),
+) -> Project:
+    """Makes a project.
+
+    Args:
+        folder: Where; made if it is not there.
+        template: What the job does.
+        shape: Of the topic that it reads; None: the project has a topic of its own, of made-up orders.
+        warehouse: Where the topic is; None: in the project.
+        taken: Names of jobs and topics that are there already.
+
+    Raises:
+        ConfigurationError: One of the files is there already, or the folder cannot be written; nothing is written over.
+    """
+    of = shape or example_shape("orders")
+    verb = f"by-{of.window[1][:-1]}" if template == "aggregation" else "once"
+    sink = _free_name(_job_name(f"{of.topic}-{verb}"), taken)
+    module = _identifier(sink)
+    fields = _aggregation(of) if template == "aggregation" else _deduplication(of)
+    reasons = tuple(of.reasons[choice] for choice in _CHOICES[template] if choice in of.reasons)
+    page = {
+        "name": folder.resolve().name,
+        "template": template,
+        "shape": of,
+        "job": sink,
+        "sink": sink,
+        "module": module,
+        "warehouse": warehouse,
+        "has_sample": shape is None,
+        "reasons": reasons,
+        **fields,
+        "imports": _imports(str([fields[name] for name in ("key", "keys", "values", "group") if name in fields])),
+    }
+    files = {
+        "README.md": "README.md.j2",
+        ".gitignore": "gitignore.j2",
+        "hindstream.toml": "hindstream.toml.j2",
+        f"jobs/{module}.py": f"{template}.py.j2",
+        f"tests/test_{module}.py": f"test_{template}.py.j2",
+        f"dags/{module}.py": "dag.py.j2",
+        **({"sample_data.py": "sample_data.py.j2"} if shape is None else {}),
+    }
+    _write(folder, {path: _templates().get_template(name).render(page) for path, name in files.items()})
+    return Project(folder, tuple(files), sink, f"jobs/{module}.py:job", of.topic, sink, reasons, shape is None)
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    there = [path for path in files if (folder / path).exists()]
+    if there:
+        step = "choose another name, or move the file away: nothing is written over"
+        raise ConfigurationError("there is such a file already", file=str(folder / there[0]), next_step=step)
+    try:
+        for path, text in files.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("x", encoding="utf-8") as file:
+                file.write(text)
+    except OSError as error:
+        raise ConfigurationError(f"the project cannot be written: {error}", file=str(folder)) from error
+
+
+def _imports(values: str) -> list[str]:
+    """The lines that a test needs for the texts of its values."""
+    times = [name for name in ("UTC", "date", "datetime") if re.search(rf"\b{name}\b(?=[()])", values)]
+    lines = [f"from datetime import {', '.join(times)}"] if times else []
+    return [*lines, "from decimal import Decimal"] if "Decimal(" in values else lines
+
+
+def _aggregation(of: Shape) -> dict[str, Any]:
+    """What the job and its test say of the fields."""
+    size_ms, grace_ms = (n * UNIT_MS[unit] for n, unit in (of.window, of.grace))
+    given: dict[FieldPath, Any] = (
+        {} if of.group_by is None else {of.group_by: sample(field_type(of.group_by, of.value_type))}
+    )
+    ones = [dict(given), dict(given)]
+    number = of.number
+    results: dict[str, Any] = {"records": 2}
+    if number is not None:
+        type_ = field_type(number, of.value_type)
+        numbers = [number_of(type_, n) for n in (1, 3)]
+        for one, value in zip(ones, numbers, strict=True):
+            one[number] = value
+        plain = [float(value) if "decimal" in str(type_) else value for value in numbers]
+        results |= {"total": sum(plain), "largest": max(plain)}
+    key = sample(of.key_type) if of.has_keys else None
+    group: Any = "all" if of.group_by is None else given[of.group_by]
+    if of.has_keys:
+        group = sample(of.key_type.field("key").type) if _is_windowed(of.key_type) else key
+    return {
+        "window": f"{of.window[1]}={of.window[0]}",
+        "grace": f"{of.grace[1]}={of.grace[0]}",
+        "size_ms": size_ms,
+        "closes_ms": size_ms + grace_ms,
+        "grouping": _grouping(of),
+        "number": None if number is None else mapper_text(number, of.value_type),
+        "key": literal(key),
+        "values": [_value(one, of) for one in ones],
+        "results": literal(results),
+        "group": literal(group),
+    }
+
+
+def _deduplication(of: Shape) -> dict[str, Any]:
+    """As `_aggregation`."""
+    keys = [sample(of.key_type, n) if of.has_keys else None for n in (1, 2)]
+    if of.id is not None:
+        ids = [{of.id: sample(field_type(of.id, of.value_type), n)} for n in (1, 2)]
+        by = "deduplicate_by_key_value" if of.has_keys else "deduplicate"
+        call = f"{by}({mapper_text(of.id, of.value_type)}, timedelta(days=1)"
+        keys = [keys[0], keys[0]]
+    elif of.has_keys:
+        ids, call = [{}, {}], "deduplicate_by_key(timedelta(days=1)"
+    else:  # what is the same in all is the same event
+        ids = [{path: sample(field_type(path, of.value_type), n)} for n in (1, 2) for path in [_any_field(of)]]
+        call = f"deduplicate({mapper_text(_any_field(of), of.value_type)}, timedelta(days=1)"
+    return {
+        "deduplication": call,
+        "keys": [literal(key) for key in keys],
+        "values": [_value(one, of) for one in ids],
+        "column": None if of.id is None or "." in "".join(of.id) else column_text(of.id),
+    }
+
+
+def _value(given: dict[FieldPath, Any], of: Shape) -> str:
+    """A value for a test; never null, which would be a tombstone."""
+    if given:
+        return value_text(given)
+    return literal(sample(of.value_type))
+
+
+def _any_field(of: Shape) -> FieldPath:
+    path: FieldPath = ()
+    type_: pa.DataType = of.value_type
+    while hasattr(type_, "names") and type_.names:
+        path = (*path, type_.names[0])
+        type_ = field_type(path, of.value_type)
+    return path
+
+
+def _is_windowed(type_: pa.DataType) -> bool:
+    return getattr(type_, "names", None) == ["key", "window_start", "window_end"]
+
+
+def _grouping(of: Shape) -> str:
+    if of.has_keys:
+        return 'group_by("key.key")' if _is_windowed(of.key_type) else "group_by_key()"
+    if of.group_by is not None:
+        return f"group_by({mapper_text(of.group_by, of.value_type)})"
+    return 'group_by(per_record(lambda key, value: "all", pa.string()))'
+
+
+def _job_name(text: str) -> str:
+    """Letters, digits and ``._-``, beginning with a letter or digit, at most 100."""
+    return _NOT_IN_NAMES.sub("-", text).lstrip("._-")[:100] or "job"
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    names = (name, *(f"{name[:96]}-{n}" for n in range(2, len(taken) + 3)))
+    return next(one for one in names if one not in taken)
+
+
+def _identifier(text: str) -> str:
+    """A name for a module."""
+    name = re.sub(r"\W", "_", text).lower()
+    return f"job_{name}" if keyword.iskeyword(name) or not name[0].isalpha() else name
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=False,  # noqa: S701 - Python and Markdown, not HTML
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update({"type": declared_type, "literal": literal, "duration": _duration})
+    return environment
+
+
+def _duration(size: tuple[int, str]) -> str:
+    number, unit = size
+    return f"{number} {unit[:-1] if number == 1 else unit}"

@@ -1,0 +1,148 @@
+"""A project for a topic of any shape: its test passes, its job runs over the topic, its expectations fit."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from hindstream.projects.project import TEMPLATES, make_project
+from hindstream.projects.shape import shape_of
+from hindstream.spark.expectations.plan_time import check_expectations
+from statelib import ConfigurationError, load_job
+from statelib.commits.archives import open_archive
+from statelib.storage import Storage
+from tests.command import hindstream, run
+from tests.hindstream.projects.topics import RECORDS, TOPICS, make_topic
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def its_tests(folder: Path):
+    """The functions of the project's test, which is loaded as pytest does."""
+    (file,) = (folder / "tests").glob("test_*.py")
+    spec = importlib.util.spec_from_file_location(f"of_project_{abs(hash(str(file)))}", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return [value for name, value in vars(module).items() if name.startswith("test_")]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("topic", TOPICS)
+def test_its_test_passes_and_its_job_runs(tmp_path, topic, template) -> None:
+    shape = shape_of(make_topic(tmp_path / "warehouse", topic))
+    made = make_project(tmp_path / "p", template, shape, warehouse=str(tmp_path / "warehouse"))
+    (test,) = its_tests(made.folder)
+    test()
+    job = load_job(str(made.folder / made.reference))
+    pipeline = Pipeline(tmp_path, job.topology, job.name, warehouse=str(tmp_path / "warehouse"))
+    assert check_expectations(job, pipeline.warehouse) == sum(map(len, job.expectations.values()))
+    pipeline.run(end_of_input="seal")
+    if topic == "empty":
+        return
+    written = pipeline.output(made.sink)
+    assert written
+    if template == "aggregation":
+        assert sum(value["records"] for _, _, _, value, _ in written) == RECORDS, "grace is long enough for all"
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_every_file_is_what_it_is_called(tmp_path, topic) -> None:
+    made = make_project(tmp_path / "p", "aggregation", shape_of(make_topic(tmp_path / "w", topic)), warehouse="w")
+    for file in made.files:
+        text = (made.folder / file).read_text()
+        assert text.endswith("\n")
+        assert not text.endswith("\n\n")
+        assert "{{" not in text
+        if file.endswith(".py"):
+            ast.parse(text)
+
+
+def choices(tmp_path, topic):
+    return shape_of(make_topic(tmp_path, topic))
+
+
+def test_choices_are_sensible_and_said(tmp_path) -> None:
+    odd = choices(tmp_path, "odd")
+    assert (odd.number, odd.id, odd.group_by, odd.has_keys) == (("dep delay",), ("order.id",), None, True)
+    assert odd.reasons["group"] == "Records are grouped by the topic's key."
+    assert odd.reasons["number"] == "dep delay is added up."
+    without = choices(tmp_path, "odd-without-keys")
+    assert without.group_by == ("x-y",)
+    nested = choices(tmp_path, "nested")
+    assert (nested.number, nested.id) == (("basket", "total price"), ("customer", "eventId"))
+    filled = choices(tmp_path, "nulls-only")
+    assert (filled.number, filled.id) == (("n",), None)
+    assert choices(tmp_path, "plain.numbers").number == ()
+    assert choices(tmp_path, "bytes-without-keys").number is None
+    assert choices(tmp_path, "no-fields-to-use").reasons["group"].startswith("The topic has no keys, and no field")
+
+
+def test_grace_is_as_long_as_records_are_late(tmp_path) -> None:
+    shape = choices(tmp_path, "odd")
+    assert shape.window == (1, "minutes"), "fifteen hours are not twenty"
+    assert shape.grace == (1, "hours")
+    assert shape.reasons["times"] == "6 records are late, by up to 1,200 s: grace is 1 hour."
+    assert choices(tmp_path, "empty").grace == (1, "minutes")
+
+
+def test_nothing_is_written_over(tmp_path) -> None:
+    made = make_project(tmp_path / "p", "aggregation")
+    (made.folder / "README.md").write_text("mine")
+    before = {path: path.read_bytes() for path in made.folder.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigurationError, match="there is such a file already"):
+        make_project(tmp_path / "p", "deduplication")
+    assert {path: path.read_bytes() for path in made.folder.rglob("*") if path.is_file()} == before
+    (tmp_path / "q").mkdir()
+    (tmp_path / "q" / "other.txt").write_text("stays")
+    make_project(tmp_path / "q", "deduplication")
+    (tmp_path / "r").write_text("a file")
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        make_project(tmp_path / "r", "aggregation")
+
+
+def test_a_name_that_is_taken_is_left_to_its_job(tmp_path) -> None:
+    shape = replace(shape_of(make_topic(tmp_path / "w", "odd")), topic="odd topic")
+    taken = {"odd-topic-once", "odd-topic-once-2"}
+    assert make_project(tmp_path / "p", "deduplication", shape, taken=taken).sink == "odd-topic-once-3"
+
+
+@pytest.mark.slow
+def test_the_commands_make_a_project_that_runs(tmp_path) -> None:
+    made = hindstream("init", "p", "--template", "deduplication", "--output", "json", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    found = json.loads(made.stdout)
+    assert "pytest && python sample_data.py && hindstream run jobs/orders_once.py:job" in made.stderr
+    folder = tmp_path / "p"
+    tried = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+    assert tried.returncode == 0, tried.stdout
+    assert "1 passed" in tried.stdout
+    assert run(sys.executable, "sample_data.py", cwd=folder).returncode == 0
+    replayed = hindstream("run", found["reference"], "--output", "json", cwd=folder)
+    assert replayed.returncode == 0, replayed.stderr
+    result = json.loads(replayed.stdout)
+    assert (result["records_read"], result["records_written"]) == (468, {"orders-once": 432})
+    assert (folder / "warehouse" / "jobs" / "orders-once" / "reports" / "index.html").is_file()
+
+
+@pytest.mark.slow
+def test_a_project_of_odd_fields_runs_on_spark(tmp_path) -> None:
+    make_topic(tmp_path / "warehouse", "odd-without-keys")
+    asked = ("init", "p", "--from-topic", "odd-without-keys", "--warehouse", "warehouse")
+    made = hindstream(*asked, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert "grouped by x-y" in made.stdout
+    replayed = hindstream("run", "jobs/odd_without_keys_by_minute.py:job", cwd=tmp_path / "p")
+    assert replayed.returncode == 0, replayed.stderr
+    storage = Storage(str(tmp_path / "warehouse"))
+    archive = open_archive(storage, "odd-without-keys-by-minute")
+    assert archive.rows > 40
+    assert pa.types.is_struct(archive.schema.field("key").type)
