@@ -68,6 +68,7 @@ def file_policy(settings: Settings) -> FilePolicy:
         attempt=uuid.uuid4().hex[:16],
         target_bytes=settings.target_file_bytes,
         keep_replaced_ms=settings.keep_replaced_files_for_ms,
+        merges_sources=settings.merge_source_files,
     )
 
 

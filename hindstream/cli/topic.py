@@ -1,4 +1,4 @@
-"""``hindstream topic``: who has committed what to a topic's archive, and the way back to a version of it."""
+"""``hindstream topic``: who has committed what to a topic's archive, the way back to a version, and fewer files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from rich.table import Table
 
 from hindstream.console.numbers import time_text
 from hindstream.console.results import Results
-from hindstream.runs import open_warehouse
+from hindstream.runs import file_policy, now_ms, open_warehouse
 from statelib.commits.layout import topic_path
+from statelib.commits.source_files import compact_topic
 from statelib.errors.counted import counted
 from statelib.topics.other_writers import history, restore
 
@@ -55,3 +56,20 @@ def restore_topic(topic: str, settings: Settings, version: int, *, yes: bool, ou
     out.say(f"{topic}: version {restored.version} is what version {version} was: {counted(restored.rows, 'record')}.")
     of = {"topic": topic, "version": restored.version, "restored": version}
     out.result({**of, "undone": [made.version for made in later], "records": restored.rows})
+
+
+def compact(topic: str, settings: Settings, *, despite_others: bool, output: Output = "table") -> None:
+    """Merges the small files of a topic's archive, and says how many are left.
+
+    Raises:
+        ConfigurationError: There is none, a job writes it, or another program has.
+    """
+    out = Results(output)
+    done = compact_topic(
+        open_warehouse(settings), topic, file_policy(settings), now_ms=now_ms(), despite_others=despite_others
+    )
+    if done.replaced:
+        out.say(f"{topic}: {counted(done.replaced, 'file')} became {done.files}; it has {done.left} now.")
+    else:
+        out.say(f"{topic}: no small files to merge; it has {counted(done.left, 'file')}.")
+    out.result({"topic": topic, "replaced": done.replaced, "files": done.files, "left": done.left})

@@ -52,3 +52,25 @@ def topic_restore(
     from hindstream.cli.topic import restore_topic  # noqa: PLC0415
 
     restore_topic(name, given_settings(settings, warehouse=warehouse), to, yes=yes, output=output)
+
+
+@topic.command("compact")
+def topic_compact(
+    name: TopicName,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    despite_other_writers: Annotated[
+        bool, typer.Option("--despite-other-writers", help="Also where another program has written to the table.")
+    ] = False,
+) -> None:
+    """Merge the small files of a topic that no job writes. Records, offsets and their order stay.
+
+    Run it while nothing is loaded into the topic. Jobs may read it meanwhile.
+
+    Example: hindstream topic compact flights --warehouse demo-warehouse
+    """
+    from hindstream.cli.topic import compact  # noqa: PLC0415
+
+    compact(name, given_settings(settings, warehouse=warehouse), despite_others=despite_other_writers, output=output)

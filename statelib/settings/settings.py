@@ -219,7 +219,12 @@ class Settings(BaseSettings):
     target_file_bytes: ByteSize = Field(
         default=ByteSize(128 * 2**20),
         ge=2**12,
-        description="size up to which maintenance merges small files of the job's output topics",
+        description="size up to which maintenance merges small files of topics",
+    )
+    merge_source_files: bool = Field(
+        default=True,
+        description="whether maintenance merges small files of a job's sources too, where no job and no other program"
+        " writes them",
     )
     keep_replaced_files_for: TimeSpan = Field(
         default=timedelta(days=7),

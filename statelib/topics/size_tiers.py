@@ -48,6 +48,22 @@ def mergeable(files: Sequence[ArchiveFile], target_bytes: int) -> list[list[Arch
     return sorted(groups, key=lambda group: group[0].first_offset)
 
 
+def all_small(files: Sequence[ArchiveFile], target_bytes: int) -> list[list[ArchiveFile]]:
+    """As `mergeable`, without tiers: all neighbours below the target, as many to a file as come to it."""
+    groups: list[list[ArchiveFile]] = []
+    run: list[ArchiveFile] = []
+    run_bytes = 0
+    for file in files:
+        is_small = file.size_bytes < target_bytes
+        if is_small:
+            run.append(file)
+            run_bytes += file.size_bytes
+        if not is_small or run_bytes >= target_bytes:
+            groups.append(run)
+            run, run_bytes = [], 0
+    return [group for group in (*groups, run) if len(group) > 1]
+
+
 def _bounds(target_bytes: int) -> list[int]:
     """The tiers' bounds, descending."""
     bounds = [target_bytes]

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from statelib.topics.files import ArchiveFile
-from statelib.topics.size_tiers import mergeable
+from statelib.topics.size_tiers import all_small, mergeable
 
 KB, MB = 1 << 10, 1 << 20
 
@@ -70,3 +70,20 @@ def test_each_byte_is_rewritten_a_few_times_and_few_files_stay(seed):
             assert len(present) < 8 * 5 + 40
     assert rewritten < 6 * written
     assert [f.first_offset for f in present] == [sum(f.rows for f in present[:n]) for n in range(len(present))]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([], []),
+        ([3], []),
+        ([3, 4], [[0, 1]]),
+        ([3, 200, 4, 5], [[2, 3]]),
+        ([60, 60, 60], [[0, 1]]),
+        ([99, 1, 1, 100, 1], [[0, 1]]),
+        ([100, 250], []),
+        ([1] * 250, [[*range(100)], [*range(100, 200)], [*range(200, 250)]]),
+    ],
+)
+def test_all_small_neighbours_become_one(sizes, expected):
+    assert [[f.first_offset for f in group] for group in all_small(files(*sizes), 100)] == expected
