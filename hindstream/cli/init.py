@@ -9,7 +9,7 @@ from hindstream.console.results import Results
 from hindstream.projects.project import TEMPLATES, make_project
 from hindstream.projects.shape import shape_of
 from statelib.commits.archives import open_archive
-from statelib.storage import Storage
+from statelib.storage.storage import existing_storage
 from statelib.topics.places import topics_in
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def make(name: str, template: Template, topic: str | None, settings: Settings, o
     if topic is None:
         made = make_project(Path(name), template)
     else:
-        storage = Storage(settings.warehouse, settings.store_options)
+        storage = existing_storage(settings.warehouse, settings.store_options)
         shape = shape_of(open_archive(storage, topic))
         taken = {*topics_in(storage), *(path.rpartition("/")[2] for path in storage.folders("jobs"))}
         made = make_project(Path(name), template, shape, warehouse=storage.uri(""), taken=taken)

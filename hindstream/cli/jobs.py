@@ -10,8 +10,8 @@ from rich.table import Table
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import count_text, time_text
 from hindstream.console.output import standard_output
-from hindstream.runs import open_warehouse
 from statelib.commits.job_summary import UnreadableJob, job_summaries
+from statelib.storage.storage import existing_storage
 
 if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def print_jobs(settings: Settings, output: Output) -> None:
     """Prints a line for each job of the warehouse."""
-    warehouse = open_warehouse(settings)
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
     found = job_summaries(warehouse)
     if output == "json":
         for one in found:

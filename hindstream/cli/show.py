@@ -21,7 +21,7 @@ from hindstream.console.rows import rows_of, write_rows
 from statelib.commits import topic_path
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
-from statelib.storage import Storage
+from statelib.storage.storage import existing_storage
 from statelib.topics.look_up import Stretch, find, partitions_of
 from statelib.topics.version import TopicVersion
 
@@ -61,7 +61,7 @@ def print_records(
         ConfigurationError: There is no such topic or partition; what is given is no key, offset or time.
         InputError: A file of the topic cannot be read.
     """
-    warehouse = Storage(settings.warehouse, settings.store_options)
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
     archive = TopicVersion.open(warehouse.uri(topic_path(topic)), options=warehouse.options)
     within = _bounded(_bounded(Stretch(), "from", start), "to", end)
     keys = [] if key is None else keys_of(key, archive.table_schema.field("key").type)

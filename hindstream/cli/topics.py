@@ -11,7 +11,7 @@ from rich.table import Table
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import bytes_text, count_text, duration_text, time_text
 from hindstream.console.output import standard_output
-from statelib.storage import Storage
+from statelib.storage.storage import existing_storage
 from statelib.topics.delta_log import ArchiveNotFoundError
 from statelib.topics.places import archive_path
 from statelib.topics.summary import UnreadableTopic, scanned, summaries, summarize
@@ -31,7 +31,7 @@ _WIDE = 140
 
 def print_topics(settings: Settings, output: Output) -> None:
     """Prints a line for each topic of the warehouse, of what its Delta log says."""
-    warehouse = Storage(settings.warehouse, settings.store_options)
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
     found = summaries(warehouse)
     if output == "json":
         for one in found:
@@ -65,7 +65,7 @@ def print_topic(topic: str, settings: Settings, output: Output, *, scan: bool) -
         ConfigurationError: There is no such topic.
         InputError: A file of it cannot be read.
     """
-    warehouse = Storage(settings.warehouse, settings.store_options)
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
     archive = TopicVersion.open(warehouse.uri(archive_path(topic)), options=warehouse.options)
     found = summarize(archive)
     if scan:

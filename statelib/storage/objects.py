@@ -255,6 +255,11 @@ class Objects:
         return mapped_errors(verb, self.uri(path), self.options)
 
 
+def local_directory(root_uri: str) -> Path | None:
+    """The directory that an address names; None: it is no local one."""
+    return _normalise(root_uri)[1]
+
+
 def _normalise(root_uri: str) -> tuple[str, Path | None]:
     """The root without a trailing slash, and the directory that it names if it is a local one."""
     parts = urlsplit(root_uri)

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 import obstore
 import pyarrow as pa
 
-from statelib.errors.kinds import InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.storage.digests import sha256_of_file
 from statelib.storage.local_files import make_directories, write_file
-from statelib.storage.objects import Objects
+from statelib.storage.objects import Objects, local_directory
 from statelib.storage.streams import Output, RangedInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from typing_extensions import Buffer
@@ -43,6 +43,19 @@ _PARTS_AT_ONCE = 4
 _OUTPUT_PARTS_AT_ONCE = 2
 _PART_BYTES = 5 << 20
 """The least that S3 takes. An output holds the parts that are under way and the one that it fills."""
+
+
+def existing_storage(root_uri: str, options: Mapping[str, str] | None = None) -> Storage:
+    """As `Storage`, of somebody who only looks: a local directory that is not there is not made.
+
+    Raises:
+        ConfigurationError: It is not there; or as for `Storage`.
+    """
+    directory = local_directory(root_uri)
+    if directory is not None and not directory.is_dir():
+        step = "check --warehouse, or the setting warehouse: hindstream settings"
+        raise ConfigurationError("there is no such warehouse", file=str(directory), next_step=step)
+    return Storage(root_uri, options)
 
 
 class Storage(Objects):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hindstream.runs import open_warehouse
 from hindstream.spark.expectations.plan_time import expectation_problems
 from hindstream.spark.phases.plan import planner
 from statelib.commits import CommitLog, NothingToDo, Runs, published_through
 from statelib.commits.archives import open_archive
 from statelib.commits.run_times import estimated_time
+from statelib.storage.storage import existing_storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ def preview(job: Job, settings: Settings) -> Preview:
     Raises:
         HindstreamError: What the plan of the run would raise, except for expectations.
     """
-    warehouse = open_warehouse(settings)
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
     problems = tuple(expectation_problems(job, warehouse, settings.semantics))
     make_plan = planner(job, settings, warehouse)
     planned = make_plan(until_ms=settings.until_ms, end_of_input=settings.end_of_input, dry_run=True)

@@ -29,6 +29,8 @@ def test_a_job_has_a_line(tmp_path) -> None:
     assert found["open_run"] == {"run_id": "00000002-1", "state": "quarantined"}
 
 
-def test_a_warehouse_may_be_empty(tmp_path) -> None:
+def test_a_warehouse_may_be_empty_but_has_to_be_there(tmp_path) -> None:
+    assert "there is no such warehouse" in hindstream("jobs", cwd=tmp_path).stderr
+    (tmp_path / "warehouse").mkdir()
     assert hindstream("jobs", cwd=tmp_path).stdout.startswith("There are no jobs in ")
     assert hindstream("jobs", "--output", "json", cwd=tmp_path).stdout == ""

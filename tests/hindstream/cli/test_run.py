@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import typer
 
 from hindstream.cli.run import print_preview
 from hindstream.spark.phases.preview import preview
-from statelib import ConfigurationError, Job, Materialized, StreamsBuilder, expect
+from statelib import ConfigurationError, Job, Materialized, StreamsBuilder, expect, load_job
 from statelib.commits import NothingToDo
 from statelib.commits.layout import CommitLog
 from statelib.settings.settings import Settings
@@ -80,7 +82,7 @@ def test_all_expectations_that_do_not_fit_are_told(pipeline, settings, capsys) -
         f"{BETWEEN} has no parameter min_valu",
         f"{BETWEEN} is about the column valu, which the sink does not have",
     ]
-    with pytest.raises(Exception, match="78"):
+    with pytest.raises(typer.Exit, match="78"):
         print_preview(wrong, settings, "table")
     text = capsys.readouterr().out
     assert "did you mean value" in text
@@ -117,16 +119,26 @@ def test_the_command_says_it_all(pipeline, tmp_path) -> None:
     assert shown.stdout.startswith("kept would make run 00000001-1, for commit 1: 45 records, before ")
     assert "Expectations that can be asked of the sinks: 1 of 1." in shown.stdout
     assert "there is no former run to tell by" in shown.stdout
-    found = json.loads(hindstream("run", "job.py:job", "--dry-run", "--output", "json", cwd=tmp_path).stdout)
-    assert (found["run"], found["records"], found["problems"]) == ("00000001-1", 90, [])
-    assert {part["topic"] for part in found["reads"]} == {"events"}
-    (tmp_path / "job.py").write_text(JOB % "keys")
-    shown = hindstream("run", "job.py:job", "--dry-run", "--output", "json", cwd=tmp_path)
-    assert shown.returncode == 78
-    assert "did you mean key?" in json.loads(shown.stdout)["problems"][0]
     assert not (tmp_path / "warehouse" / "jobs").exists()
 
 
-def test_what_a_plan_refuses_is_refused(settings) -> None:
+@pytest.mark.parametrize(("column", "problems"), [("key", 0), ("keys", 1)])
+def test_a_program_gets_all_of_it(pipeline, settings, tmp_path, capsys, column, problems) -> None:
+    (tmp_path / "job.py").write_text(JOB % column)
+    loaded = load_job(f"{tmp_path}/job.py:job")
+    with pytest.raises(typer.Exit, match="78") if problems else nullcontext():
+        print_preview(loaded, settings.model_copy(update={"changelogs": ()}), "json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["run"], found["records"], len(found["problems"])) == ("00000001-1", 90, problems)
+    assert {part["topic"] for part in found["reads"]} == {"events"}
+    assert sum(part["records"] for part in found["reads"]) == 90
+    assert all("did you mean key?" in problem for problem in found["problems"])
+
+
+def test_what_a_plan_refuses_is_refused(settings, tmp_path) -> None:
+    with pytest.raises(ConfigurationError, match="no such warehouse"):
+        preview(job(), settings)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "warehouse").mkdir()
     with pytest.raises(ConfigurationError, match="no topic archive"):
         preview(job(), settings)

@@ -78,6 +78,11 @@ def test_what_is_not_there_is_told(folder) -> None:
     result = hindstream("topics", "nothing", "--warehouse", "w", cwd=folder)
     assert result.returncode == 78
     assert "there is no topic archive" in result.stderr
+    result = hindstream("topics", "--warehouse", "ww", cwd=folder)
+    assert (result.returncode, result.stdout) == (78, "")
+    assert "there is no such warehouse" in result.stderr
+    assert not (folder / "ww").exists(), "who looks makes nothing"
+    (folder / "empty").mkdir()
     assert "There are no topics in" in hindstream("topics", "--warehouse", "empty", cwd=folder).stdout
 
 

@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from hindstream.demo import NAME
-from hindstream.demo.summary import print_summary
+from hindstream.demo.summary import print_summary, summary_data
 from hindstream.report.documents import load_runs
 from statelib.storage import Storage
-from tests.hindstream.report.documents import make_run
+from tests.hindstream.report.documents import FLIGHTS, WEATHER, make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 HOUR_MS = 3_600_000
+
+
+def test_a_program_gets_the_same_numbers(tmp_path: Path) -> None:
+    warehouse = Storage(str(tmp_path))
+    make_run(warehouse, 1)
+    make_run(warehouse, 2, passes=False)
+    found = summary_data(warehouse, load_runs(warehouse, NAME))
+    assert (found["job"], found["commits"], found["records"]) == (NAME, 1, FLIGHTS + WEATHER)
+    assert found["report"].endswith("reports/index.html")
 
 
 def test_the_time_of_a_month_is_not_that_of_a_failure_before_it(tmp_path: Path) -> None:
