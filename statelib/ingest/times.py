@@ -30,6 +30,8 @@ _NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nan
 _PYTHONS_OWN = ("%f", "%z", "%Z", "%p", "%b", "%B", "%a", "%A")
 """Of strptime's directives, those that are left to Python."""
 
+_LENGTH_OF_DATE = len("2013-01-31")
+_ZONES = ("Z", "+", "-")
 _MICROSECONDS = pa.timestamp("us")
 
 
@@ -143,7 +145,11 @@ def _of_numbers(values: pa.Array, rule: TimeRule) -> pa.Array:
 def _of_text(text: pa.StringArray, rule: TimeRule) -> pa.Array:
     """By distinct values where Arrow cannot read them all at once: logs have few, and they repeat."""
     if rule.format is None:
-        for type_ in (_MICROSECONDS, pa.timestamp("us", "UTC")):
+        with_zone = len(text) > 0 and str(text[0].as_py() or "")[_LENGTH_OF_DATE:].rstrip("0123456789:").endswith(
+            _ZONES
+        )
+        in_utc = pa.timestamp("us", "UTC")
+        for type_ in (in_utc, _MICROSECONDS) if with_zone else (_MICROSECONDS, in_utc):
             try:
                 return _of_temporal(text.cast(type_), rule)
             except pa.ArrowException:
