@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 
+_PARTS_OF_BUDGET = 4
+"""Part of the budget that holds records: sorting them takes as much again, and so does what is read meanwhile."""
+
 OnBadRow = Literal["fail", "quarantine"]
 Progress = Callable[[int, int], None]
 """Told how many records have been read, and how many bytes of files these were, since it was told last."""
@@ -109,7 +112,7 @@ class SortFiles:
     Attributes:
         plan: The load's.
         spill: Where runs are put that do not fit into memory.
-        budget_bytes: What may be held in memory, of which sorting takes a half.
+        budget_bytes: What may be held in memory.
         in_memory: Whether the last run may stay there.
         sets_apart: Whether bad rows go to the quarantine; else the first one ends the load.
         now_ms: The wall clock.
@@ -136,7 +139,7 @@ class SortFiles:
         shape = self.plan.shape
         apart = bad_row_runs(self.spill, attempt) if self.sets_apart else None
         bad_rows = BadRows(self.plan.topic.archive_name, apart, self.now_ms)
-        runs = RunWriter(self.spill, attempt, self.budget_bytes // 2, is_sorted=shape.order != "arrival")
+        runs = RunWriter(self.spill, attempt, self.budget_bytes // _PARTS_OF_BUDGET, is_sorted=shape.order != "arrival")
         accounts: list[IngestedFile] = []
         values: dict[str, pa.DataType] = {}
         for file in files:

@@ -54,7 +54,9 @@ class Run:
             yield from self.held[first : first + count]
             return
         if count:
-            with self.storage.open_input(self.path) as opened, pa.ipc.open_file(opened) as file:
+            local = self.storage.local_path(self.path)  # mapped into memory, all that was read would count as used
+            source = self.storage.open_input(self.path) if local is None else pa.OSFile(str(local))
+            with source as opened, pa.ipc.open_file(opened) as file:
                 for n in range(first, first + count):
                     yield file.get_batch(n)
 
