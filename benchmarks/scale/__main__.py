@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.scale.growth import Growth
+from benchmarks.scale.ingest import Ingest
 from benchmarks.scale.measurement import Measurement
 from benchmarks.scale.memory import Memory
 from benchmarks.scale.object_store import ObjectStore
@@ -20,7 +21,7 @@ from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
 from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
-MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), Memory(), ObjectStore())
+MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest())
 
 
 def main() -> None:
