@@ -113,7 +113,7 @@ def test_the_procedure(migrated_from: Settings, capsys: pytest.CaptureFixture[st
     assert records_out(settings) == before
     assert lag_of(settings) == DAY + 5 * MINUTE
     assert sum(part.comparison.equal for part in found) == 6
-    print_verified(found, "rates")
+    print_verified(found, "rates", made.commit)
     assert "history from" in capsys.readouterr().out
     with pytest.raises(ConfigurationError, match="key-value store"):  # the former topology no longer fits
         pipeline.run_slice(rates(None), settings)
