@@ -1,7 +1,7 @@
 """Replays historical Kafka topics through Kafka-Streams-grade state on Spark.
 
 All that a job is made of is here: `StreamsBuilder` and its streams and tables, `Job`, stores, windows, serdes,
-`open_state` and errors. Beside it:
+`open_state` and errors; and `run` and `backfill`, which replay it from Python. Beside it:
 
 - `hindstream.testing`: a topology tried record by record, without Spark;
 - `hindstream.airflow`: DAGs of jobs;
@@ -14,24 +14,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import statelib
+from hindstream.lazy import offers
 
-__all__ = statelib.__all__
+__all__ = ["BackfillResult", "RunResult", "backfill", "run"]
+__all__ += statelib.__all__
+__all__.sort()
 
 if TYPE_CHECKING:
+    from hindstream.interactive.result import BackfillResult, RunResult
+    from hindstream.interactive.run import backfill, run
     from statelib import *  # noqa: F403
 
     __version__: str
 else:
+    _find, _ = offers(
+        __name__,
+        {
+            "BackfillResult": "hindstream.interactive.result:BackfillResult",
+            "RunResult": "hindstream.interactive.result:RunResult",
+            "backfill": "hindstream.interactive.run:backfill",
+            "run": "hindstream.interactive.run:run",
+        },
+    )
 
     def __getattr__(name: str) -> object:
-        """Loads a name of the engine where it is first used."""
+        """Loads a name where it is first used."""
         if name == "__version__":
             import importlib.metadata  # noqa: PLC0415 - 10 ms, which no other name waits for
 
             return importlib.metadata.version(__name__)
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(statelib, name)
+        return getattr(statelib, name) if name in statelib.__all__ else _find(name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, "__version__"})

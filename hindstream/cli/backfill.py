@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindstream.airflow.embedded import backfill
-from hindstream.cli.slices import Every, slice_ends_ms, time_of, time_zone
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import time_text
 from hindstream.console.output import standard_output
 from hindstream.console.progress import slice_progress
+from hindstream.slices import Every, slice_ends_ms, time_of, time_zone
 from statelib.job.job import load_job
 from statelib.settings.local_dir import for_all_hosts
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 import typer
 
-from hindstream.cli.slices import time_of
 from hindstream.console.rows import rows_of, write_rows
+from hindstream.slices import time_of
 from statelib.commits import topic_path
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError

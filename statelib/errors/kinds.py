@@ -59,6 +59,10 @@ class HindstreamError(Exception):
         text = f"{self.what} ({where})" if where else self.what
         return f"{text}. Next: {self.next_step}" if self.next_step else text
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows of it (IPython's name): as the command line, the message."""
+        return [f"{type(self).__name__}: {self.message}"]
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle with all attributes, so that an error raised in a worker reaches the driver whole."""
         return _rebuild, (type(self), self.what, self.next_step, self.place)

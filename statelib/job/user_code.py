@@ -66,6 +66,12 @@ def is_user_file(module: ModuleType) -> bool:
     return _FOLDER in vars(module)
 
 
+def forget_files() -> None:
+    """Has files of the user's loaded anew when they are named next: who works in a notebook edits them meanwhile."""
+    for name in [name for name, module in sys.modules.items() if is_user_file(module)]:
+        del sys.modules[name]
+
+
 def _is_own(value: object, module: ModuleType) -> bool:
     """Whether something in a module is its own, and not what it has imported."""
     if isinstance(value, (type, FunctionType, BuiltinFunctionType)):

@@ -16,10 +16,11 @@ from tests.conftest import ROOT
 
 OURS = {
     # Hindstream's own: how a job, a mapper and an aggregation are written, and what goes wrong.
-    "Aggregation", "ConfigurationError", "CorruptedDataError", "Expectation", "FencedError", "HindstreamError",
-    "InputError", "InternalError", "Job", "JsonSerde", "RetryableError", "Settings", "Storage", "TestRecord",
-    "TopicArchive", "append_records", "count", "describe", "expect", "export_changelog", "import_changelog", "load_job",
-    "load_settings", "max_", "mean_", "min_", "open_state", "per_record", "sum_", "topic_schema",
+    "Aggregation", "BackfillResult", "ConfigurationError", "CorruptedDataError", "Expectation", "FencedError",
+    "HindstreamError", "InputError", "InternalError", "Job", "JsonSerde", "RetryableError", "RunResult", "Settings",
+    "Storage", "TestRecord", "TopicArchive", "append_records", "backfill", "count", "describe", "expect",
+    "export_changelog", "import_changelog", "load_job", "load_settings", "max_", "mean_", "min_", "open_state",
+    "per_record", "run", "sum_", "topic_schema",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hindstream.cli.slices import slice_ends_ms
+from hindstream.slices import slice_ends_ms
 
 pytestmark = pytest.mark.airflow
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hindstream.cli.slices import slice_ends_ms, time_of, time_zone
+from hindstream.slices import slice_ends_ms, time_of, time_zone
 from statelib.errors.kinds import ConfigurationError
 
 NEW_YORK = ZoneInfo("America/New_York")

@@ -29,19 +29,19 @@ def time_zone(name: str) -> ZoneInfo:
     raise ConfigurationError(f"there is no time zone {name!r}", setting="--timezone", next_step=step)
 
 
-def time_of(option: str, text: str, zone: ZoneInfo | None) -> datetime:
-    """The time that an option of the command line gives.
+def time_of(option: str, text: str | datetime, zone: ZoneInfo | None) -> datetime:
+    """The time that an option of the command line, or an argument, gives.
 
     Args:
         option: The option's name, for errors.
-        text: ISO 8601; without an offset it is a time of ``zone``.
+        text: A time, or ISO 8601; without an offset it is a time of ``zone``.
         zone: The zone that slices are of, and the result is in; None: that of each time's own offset.
 
     Raises:
         ConfigurationError: It is no time, or does not say of which time zone.
     """
     try:
-        time = datetime.fromisoformat(text)
+        time = text if isinstance(text, datetime) else datetime.fromisoformat(text)
     except ValueError as error:
         step = "write it like 2013-01-01T00:00Z"
         raise ConfigurationError(f"{text!r} is no time", setting=f"--{option}", next_step=step) from error
