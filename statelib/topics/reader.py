@@ -12,7 +12,7 @@ leave them. Where a sealed footer says that there are none, offsets are not read
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
+
+
+class _Opened(NamedTuple):
+    """A file that is open, its footer, and whether that is sealed."""
+
+    source: pa.NativeFile
+    metadata: pq.FileMetaData
+    is_sealed: bool
 
 
 class PartitionReader:
@@ -110,10 +118,10 @@ class PartitionReader:
             InputError: See the module's docstring.
         """
         for group in self._groups:
-            if len(group) > 1 or not self._is_in_order(group[0]):
+            if len(group) > 1:
                 yield from self._put_in_order(group)
             else:
-                yield from self._read_file(group[0])
+                yield from self._read_alone(group[0])
 
     def read_all(self) -> pa.Table:
         """All records at once."""
@@ -126,23 +134,22 @@ class PartitionReader:
             InputError: See the module's docstring.
         """
         for file in self._files:
-            with self._opened(file) as (_, metadata, _):
-                if HEADERS_COLUMN in metadata.schema.to_arrow_schema().names:
+            with self._opened(file) as opened:
+                if HEADERS_COLUMN in opened.metadata.schema.to_arrow_schema().names:
                     return True
         return False
 
-    def _is_in_order(self, file: ArchiveFile) -> bool:
-        """Whether offsets ascend in a file: Hindstream's own writer sees to it, others may not."""
-        with self._opened(file) as (source, metadata, is_sealed):
-            if is_sealed:
-                return True
-            with pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True) as parquet:
-                offsets = parquet.read(columns=["offset"], use_threads=False).column(0)
-        return bool(offsets.null_count or np.all(np.diff(offsets.to_numpy()) > 0))
+    def _read_alone(self, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
+        """The records of a file that shares its offsets with no other. It is opened once: small files cost no more."""
+        with self._opened(file) as opened:
+            if _is_in_order(opened):
+                yield from self._read_opened(opened, file, ascends=True)
+                return
+        yield from self._put_in_order([file])
 
     def _put_in_order(self, files: Sequence[ArchiveFile]) -> Iterator[pa.RecordBatch]:
         """The records of files whose offsets interleave, or do not ascend."""
-        batches = [batch for file in files for batch in self._read_file(file, ascends=False)]
+        batches = [batch for file in files for batch in self._read_out_of_order(file)]
         if not batches:
             return
         again = repeated_offset(batches)
@@ -151,29 +158,31 @@ class PartitionReader:
         for batch in in_order(batches, self._batch_rows):
             yield self._conformed(batch, files[-1])
 
-    def _read_file(self, file: ArchiveFile, *, ascends: bool = True) -> Iterator[pa.RecordBatch]:
-        with (
-            self._opened(file) as (source, metadata, is_sealed),
-            pq.ParquetFile(
-                source,
-                metadata=metadata,
-                read_dictionary=["key"] if ascends and self._encoded_keys and is_encoded(metadata, "key") else None,
-                page_checksum_verification=True,
-                pre_buffer=not self._storage.is_local,
-            ) as parquet,
-        ):
-            yield from self._read_parquet(parquet, file, is_sealed=is_sealed, ascends=ascends)
+    def _read_out_of_order(self, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
+        with self._opened(file) as opened:
+            yield from self._read_opened(opened, file, ascends=False)
+
+    def _read_opened(self, opened: _Opened, file: ArchiveFile, *, ascends: bool) -> Iterator[pa.RecordBatch]:
+        keys_as_encoded = ascends and self._encoded_keys and is_encoded(opened.metadata, "key")
+        with pq.ParquetFile(
+            opened.source,
+            metadata=opened.metadata,
+            read_dictionary=["key"] if keys_as_encoded else None,
+            page_checksum_verification=True,
+            pre_buffer=not self._storage.is_local,
+        ) as parquet:
+            yield from self._read_parquet(parquet, file, is_sealed=opened.is_sealed, ascends=ascends)
 
     @contextmanager
-    def _opened(self, file: ArchiveFile) -> Iterator[tuple[pa.NativeFile, pq.FileMetaData, bool]]:
-        """A file, its footer, and whether that is sealed; whatever cannot be read is told as an error of the input."""
+    def _opened(self, file: ArchiveFile) -> Iterator[_Opened]:
+        """A file and its footer; whatever cannot be read is told as an error of the input."""
         try:
             with self._storage.open_input(file.path, size_bytes=file.size_bytes) as source:
                 if source.size() != file.size_bytes:
                     self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
                 metadata, is_sealed = read_sealed_footer(source)
                 self._check_metadata(metadata, file)
-                yield source, metadata, is_sealed
+                yield _Opened(source, metadata, is_sealed)
         except ObjectNotFoundError:
             self._fail("is missing", file)
         except (pa.ArrowException, OSError) as error:
@@ -346,6 +355,15 @@ class PartitionReader:
             file=self._storage.uri(file.path),
             next_step=next_step,
         ) from cause
+
+
+def _is_in_order(opened: _Opened) -> bool:
+    """Whether offsets ascend in a file: Hindstream's own writer sees to it, others may not."""
+    if opened.is_sealed:
+        return True
+    with pq.ParquetFile(opened.source, metadata=opened.metadata, page_checksum_verification=True) as parquet:
+        offsets = parquet.read(columns=["offset"], use_threads=False).column(0)
+    return bool(offsets.null_count or np.all(np.diff(offsets.to_numpy()) > 0))
 
 
 def files_in_range(files: Sequence[ArchiveFile], start_offset: int, end_offset: int | None) -> list[ArchiveFile]:
