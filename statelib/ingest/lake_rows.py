@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from statelib.ingest.formats.read import FileReader
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
     from statelib.job.lake_topic import Envelope, Layout
 
 _NULL = b"null"
@@ -61,9 +61,9 @@ class LakeReader:
             InputError: It cannot be read.
         """
         if self.layout == "files" and self.envelope == "rows":
-            return self.files.schema(file)
+            return _with_constants(self.files.schema(file), file)
         if self.is_exact(file) and file.place is None:
-            none = pa.RecordBatch.from_pylist([], schema=self.files.schema(file))
+            none = pa.RecordBatch.from_pylist([], schema=_with_constants(self.files.schema(file), file))
             return from_debezium(Rows(none, np.empty(0, np.int64))).columns.schema
         first = next(iter(self.rows(file)), None)
         return pa.schema([]) if first is None else first.columns.schema
@@ -92,7 +92,7 @@ class LakeReader:
             elif self.layout == "aiven":
                 yield _at_place(file, from_aiven(rows, self.types))
             else:
-                yield rows
+                yield _constant(rows, file)
 
     def _of_connect(self, file: SourceFile) -> Iterator[Rows]:
         """Values with their keys and headers from the files beside them."""
@@ -130,6 +130,18 @@ class LakeReader:
         if batches[0].schema.names in _ONE_COLUMN:
             return pa.chunked_array([batch.column(0) for batch in batches]).combine_chunks()
         return pa.Table.from_batches(batches).to_struct_array().combine_chunks()
+
+
+def _with_constants(schema: pa.Schema, file: SourceFile) -> pa.Schema:
+    return pa.schema([*schema, *((name, value.type) for name, value in file.constants)])
+
+
+def _constant(rows: Rows, file: SourceFile) -> Rows:
+    """With the columns that all rows of the file have the same value in."""
+    columns = rows.columns
+    for name, value in file.constants:
+        columns = columns.append_column(name, pa.repeat(value, len(rows.numbers)))
+    return Rows(columns, rows.numbers, rows.bad)
 
 
 def _with_tombstones(rows: Rows) -> Rows:

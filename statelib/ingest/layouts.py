@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.ingest.sources import Place
+from statelib.ingest.source_files import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from statelib.ingest.ledger import IngestedFile
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
 
 _CONNECT = re.compile(
     r"(?P<topic>.+)\+(?P<partition>\d+)\+(?P<first>\d+)(\+(?P<last>\d+))?(\.(?P<part>keys|headers))?\.(?P<ext>[^+]+)"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from statelib.ingest.plan import LoadPlan
     from statelib.ingest.records import RecordShape
     from statelib.ingest.runs import Run
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
     from statelib.job.lake_topic import LakeTopic
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile

@@ -30,7 +30,7 @@ from statelib.topics.schema_changes import united
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
     from statelib.job.lake_topic import LakeTopic, Layout
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
@@ -89,7 +89,15 @@ def plan_load(
     archive = open_archive_if_present(warehouse, topic.archive_name)
     ledger = Ledger(warehouse, topic.archive_name, archive)
     reader = FileReader(source_options, topic.format, CsvDialect(topic.delimiter, topic.encoding))
-    layout, found = _laid_out(topic, find_files(topic.sources, source_options), reader)
+    layout, found = _laid_out(
+        topic,
+        find_files(
+            topic.sources,
+            source_options,
+            {file.path: (file.size_bytes, file.version) for file in ledger.files().values()},
+        ),
+        reader,
+    )
     files = _new_files(found, ledger, topic)
     if not files:
         return None, archive, ledger

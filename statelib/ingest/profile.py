@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from statelib.ingest.formats.rows import BadRow, Rows
     from statelib.ingest.plan import LoadPlan
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
 
 _MOST_FILES = 8
 _MOST_ROWS = 50_000

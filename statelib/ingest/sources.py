@@ -6,6 +6,7 @@ A source is one of::
     data/flights                          a folder, with all files below it
     data/*/part-*.csv.gz                  a pattern: * and ? within a name, ** for any folders
     s3://lake/flights/**/*.parquet        the same in an object store (s3://, gs://, az://, abfss://)
+    delta:s3://lake/orders@12             a Delta table, at a version (`statelib.ingest.delta_tables`)
 
 Files are in the order of their paths. Names that begin with ``.`` or ``_`` are passed over below folders and by
 patterns, as Spark and Hive do; a file that is named by itself is taken.
@@ -17,9 +18,9 @@ import fnmatch
 import io
 import os
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -27,6 +28,8 @@ import obstore
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.ingest.delta_tables import PREFIX, delta_files
+from statelib.ingest.source_files import SourceFile
 from statelib.storage.clients import client
 from statelib.storage.errors import mapped_errors
 from statelib.storage.streams import RangedInput
@@ -39,53 +42,15 @@ _HIDDEN = (".", "_")
 _READ_AHEAD_BYTES = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the records of a file stand in a topic, and what is in files beside it.
-
-    Attributes:
-        partition: Their partition.
-        first_offset: The offset of the first one; the others follow without gaps.
-        keys: The file of their keys; None: there is none.
-        headers: The file of their headers.
-        is_tombstones: Whether the file itself has keys, of records without a value.
-    """
-
-    partition: int
-    first_offset: int
-    keys: SourceFile | None = None
-    headers: SourceFile | None = None
-    is_tombstones: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file of a lake as it was when it was found.
-
-    Attributes:
-        path: Its absolute path, or its URL.
-        size_bytes: Its size.
-        version: What changes when its content does: the object's ETag, or the time in nanoseconds of its last change.
-        place: Where its records stand in a topic, if its name tells.
-    """
-
-    path: str
-    size_bytes: int
-    version: str
-    place: Place | None = None
-
-    @property
-    def name(self) -> str:
-        """The last part of its path."""
-        return self.path.rpartition("/")[2]
-
-
-def find_files(sources: Sequence[str], options: Mapping[str, str]) -> list[SourceFile]:
+def find_files(
+    sources: Sequence[str], options: Mapping[str, str], loaded: Mapping[str, tuple[int, str]] = MappingProxyType({})
+) -> list[SourceFile]:
     """The files of all sources, each once, ordered by path.
 
     Args:
         sources: See the module's docstring.
         options: Of the object store, see `statelib.storage`.
+        loaded: By path, size and version of files that were loaded before: tables say what has come since.
 
     Raises:
         ConfigurationError: A source names no file, or is not understood.
@@ -93,14 +58,49 @@ def find_files(sources: Sequence[str], options: Mapping[str, str]) -> list[Sourc
     """
     found: dict[str, SourceFile] = {}
     for source in sources:
-        files = list(
-            _in_store(source, options) if "://" in source and not source.startswith("file:") else _here(source)
-        )
+        if source.startswith(PREFIX) or _is_delta_table(source, options):
+            files = delta_files(source, options, loaded)
+        else:
+            files = list(_in_store(source, options) if _is_url(source) else _here(source))
         if not files:
             step = "check the path; quote a pattern, so that the shell does not change it"
             raise ConfigurationError("there is no such file", source=source, next_step=step)
         found.update({file.path: file for file in files})
     return [found[path] for path in sorted(found)]
+
+
+def _is_url(source: str) -> bool:
+    return "://" in source and not source.startswith("file:")
+
+
+def _is_delta_table(source: str, options: Mapping[str, str]) -> bool:
+    """Whether a folder is a Delta table: which of its files hold rows only its log tells.
+
+    Raises:
+        ConfigurationError: It is a table of another format.
+    """
+    if _PATTERN.search(source):
+        return False
+    if not _is_url(source):
+        path = Path(_local_path(source))
+        is_iceberg = any((path / "metadata").glob("*.metadata.json"))
+        is_delta = (path / "_delta_log").is_dir()
+    else:
+        root, key = _split(source)
+        with mapped_errors("list", source, options):
+            below = obstore.list_with_delimiter(client(root, options), key.rstrip("/") or None)["common_prefixes"]
+        names = {prefix.rstrip("/").rpartition("/")[2] for prefix in below}
+        is_delta, is_iceberg = "_delta_log" in names, names >= {"metadata", "data"}
+    if is_iceberg:
+        what = "an Iceberg table cannot be loaded yet: which of its files hold rows only its metadata tells"
+        step = "archive a frame of Spark's: docs/kafka.md#archiving-tables-and-files"
+        raise ConfigurationError(what, source=source, next_step=step)
+    return is_delta
+
+
+def _local_path(source: str) -> str:
+    path = unquote(urlsplit(source).path) if source.startswith("file:") else source
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - a Path loses the slash of a folder
 
 
 def open_python(file: SourceFile, options: Mapping[str, str]) -> IO[bytes]:
@@ -144,8 +144,7 @@ def _ranged(file: SourceFile, options: Mapping[str, str]) -> RangedInput:
 
 
 def _here(source: str) -> Iterator[SourceFile]:
-    path = unquote(urlsplit(source).path) if source.startswith("file:") else source
-    path = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - a Path loses the slash of a folder
+    path = _local_path(source)
     if Path(path).is_file():
         yield _of_path(Path(path))
         return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.ingest.load import Load, Loaded, MergePartition, SortedFiles, SortFiles
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
     from statelib.settings.settings import Settings
 
 _KEEP_MS = 7 * 86_400_000

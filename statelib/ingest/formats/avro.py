@@ -26,7 +26,7 @@ from statelib.serdes.spans import Spans
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
 
 _ONLY_COLUMN = "value"
 """The field of files whose rows are no records."""

@@ -15,7 +15,7 @@ from statelib.ingest.sources import open_file, open_stream
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
 
 _CODECS = {
     "gz": "gzip",

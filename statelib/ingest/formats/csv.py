@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
 
 _DELIMITERS = (",", "\t", ";", "|")
 _BLOCK_BYTES = 4 << 20

@@ -14,7 +14,7 @@ from statelib.ingest.sources import open_stream
 
 if TYPE_CHECKING:
     from statelib.ingest.formats.read import FileReader
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
 
 _BEGINNING_BYTES = 1 << 20
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
 
 _NEWLINE, _OBJECT = ord("\n"), ord("{")
 _IN_COLUMN = re.compile(r"Column\((/?[^)]*)\)")

@@ -15,7 +15,7 @@ from statelib.ingest.sources import open_file
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from statelib.ingest.sources import SourceFile
+    from statelib.ingest.source_files import SourceFile
 
 _BATCH_ROWS = 1 << 16
 

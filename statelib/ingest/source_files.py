@@ -1,0 +1,52 @@
+"""What is known of a file of a lake before it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the records of a file stand in a topic, and what is in files beside it.
+
+    Attributes:
+        partition: Their partition.
+        first_offset: The offset of the first one; the others follow without gaps.
+        keys: The file of their keys; None: there is none.
+        headers: The file of their headers.
+        is_tombstones: Whether the file itself has keys, of records without a value.
+    """
+
+    partition: int
+    first_offset: int
+    keys: SourceFile | None = None
+    headers: SourceFile | None = None
+    is_tombstones: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a lake as it was when it was found.
+
+    Attributes:
+        path: Its absolute path, or its URL.
+        size_bytes: Its size.
+        version: What changes when its content does: the object's ETag, or the time in nanoseconds of its last change.
+        place: Where its records stand in a topic, if its name tells.
+        constants: Columns that all its rows have, and the value: those that a table is partitioned by.
+    """
+
+    path: str
+    size_bytes: int
+    version: str
+    place: Place | None = None
+    constants: tuple[tuple[str, pa.Scalar], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
