@@ -25,7 +25,7 @@ COMMANDS = (
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "republish", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")
-TOPIC_COMMANDS = ("history", "restore")
+TOPIC_COMMANDS = ("history", "restore", "compact")
 
 
 def test_help_names_every_command(tmp_path) -> None:
