@@ -11,7 +11,7 @@ from hindstream.airflow.embedded import backfill
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import time_text
 from hindstream.console.output import standard_output
-from hindstream.console.progress import slice_progress
+from hindstream.console.progress import Progress
 from hindstream.slices import Every, slice_ends_ms, time_of, time_zone
 from statelib.job.job import load_job
 from statelib.settings.local_dir import for_all_hosts
@@ -43,19 +43,18 @@ def run_backfill(
     zone = time_zone(timezone) if timezone else None
     ends = slice_ends_ms(time_of("from", start, zone), time_of("to", end, zone), every)
     console = standard_output()
-    with slice_progress(console) as progress:
-        bar = progress.add_task("replaying slices", total=len(ends))
+    with Progress("replaying slices", len(ends), unit="slices", console=console) as progress:
 
         def tell(run: SliceRun) -> None:
             if output == "json":
                 print_json({"until_ms": run.until_ms, "run": run.run_id, "future_records": run.future_records})
-                progress.advance(bar)
+                progress.advance()
                 return
             what = f"run {run.run_id}" if run.run_id else "nothing to do"
             console.print(f"before {time_text(run.until_ms)}: {what}", highlight=False, soft_wrap=True)
             for record in run.future_records:
                 console.print(f"  {record}", highlight=False, soft_wrap=True)
-            progress.advance(bar)
+            progress.advance()
 
         backfill(
             job,

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from hindstream.console.json_lines import print_json
 from hindstream.console.output import standard_output
-from hindstream.console.progress import slice_progress
+from hindstream.console.progress import Progress
 from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REFERENCE, WEATHER
 from hindstream.demo.summary import month_name, print_summary, summary_data
 from hindstream.report.documents import load_runs
@@ -110,18 +110,18 @@ def _missing_months(warehouse: Storage) -> list[int] | None:
 
 def _replay(places: _Places, missing: list[int], console: Console) -> str:
     """Archives the topics and runs the missing months, and then all that there is: which is nothing more."""
-    with slice_progress(console) as progress:
-        bar = progress.add_task("preparing", total=len(missing) + 1)
+    with Progress("preparing", len(missing) + 1, unit="slices", console=console) as progress:
         from hindstream.demo.archives import prepare_topics  # noqa: PLC0415  (needless where all is done)
 
-        prepare_topics(places.warehouse, announce=lambda what: progress.update(bar, description=what))
-        progress.update(bar, description="starting Airflow and Spark")
+        prepare_topics(places.warehouse, announce=progress.label)
+        progress.label("starting Airflow and Spark")
         from hindstream.airflow.embedded import backfill  # noqa: PLC0415  (seconds, and needless where all is done)
 
         def advance(run: SliceRun) -> None:
             following = [end for end in missing if run.until_ms is not None and end > run.until_ms]
             what = f"replaying {month_name(following[0])}" if following else "looking for more"
-            progress.update(bar, advance=1, description=what)
+            progress.advance()
+            progress.label(what)
 
         settings = {"warehouse": places.warehouse.uri(""), "state_dir": str(places.state_dir.absolute())}
         runs = backfill(

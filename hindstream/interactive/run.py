@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
+from hindstream.console.progress import Progress
 from hindstream.interactive.result import BackfillResult, RunResult
 from hindstream.slices import slice_ends_ms, time_of, time_zone
 from statelib.commits import NothingToDo
@@ -56,7 +57,11 @@ def run(
         HindstreamError: That of the phase that failed.
     """
     given = _settings(run, warehouse, settings, until=until, end_of_input="seal" if seal else None)
-    return _one(_job(job), given, given.until_ms)
+    found = _job(job)
+    with Progress(f"replaying {found.name}", 1, unit="slices") as progress:
+        result = _one(found, given, given.until_ms)
+        progress.advance()
+    return result
 
 
 def backfill(
@@ -95,9 +100,11 @@ def backfill(
     ends = slice_ends_ms(time_of("from", start, zone), time_of("to", end, zone), every)
     found = _job(job)
     results = []
-    for end_ms in ends:
-        last = {"end_of_input": "seal"} if seal and end_ms == ends[-1] else {}
-        results.append(_one(found, given.model_copy(update=last), end_ms))
+    with Progress("replaying slices", len(ends), unit="slices") as progress:
+        for end_ms in ends:
+            last = {"end_of_input": "seal"} if seal and end_ms == ends[-1] else {}
+            results.append(_one(found, given.model_copy(update=last), end_ms))
+            progress.advance()
     return BackfillResult.of_runs(results)
 
 

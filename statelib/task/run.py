@@ -60,7 +60,14 @@ class _Phases:
         self._since = now
 
 
-def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: str = "localhost") -> TaskOutcome:
+def run_task(
+    work: TaskWork,
+    *,
+    attempt: str,
+    clock: Callable[[], float],
+    host: str = "localhost",
+    told: Callable[[int], object] = bool,
+) -> TaskOutcome:
     """Runs ``work``.
 
     Args:
@@ -68,6 +75,7 @@ def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: 
         attempt: Unique among all attempts at this task in this run: letters, digits, ``-``, ``_``.
         clock: Seconds, for the figures of phases only.
         host: Where this runs, for the report.
+        told: Called with the number of records whenever some have been processed; its answer is not looked at.
 
     Returns:
         What was made. ``metrics`` and ``position`` depend on nothing but ``work``.
@@ -84,7 +92,7 @@ def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: 
         phases.end("restore")
         step("task.restored")
         try:
-            return task.run(phases, host)
+            return task.run(phases, host, told)
         except BaseException as error:
             task.abort()
             if isinstance(error, CorruptedDataError):
@@ -142,7 +150,7 @@ class _Task:
             if sink.internal
         }
 
-    def run(self, phases: _Phases, host: str) -> TaskOutcome:
+    def run(self, phases: _Phases, host: str, told: Callable[[int], object]) -> TaskOutcome:
         work = self._work
         order_time = NO_TIMESTAMP
         for merged, parts in self._inputs.taken_up():
@@ -156,6 +164,7 @@ class _Task:
             self._deliver_aside()
             phases.end("write")
             step("task.batch-processed")
+            told(len(merged))
             if self._graph.memory_bytes() > self.state.working_set_bytes:
                 release_freed_memory()
                 self._spill()

@@ -185,3 +185,14 @@ def test_an_environment_that_has_all_packages_has_those_of_the_demo(copied: Path
     stamp = copied / ".venv" / ".complete"
     stamp.write_text(stamp.read_text().replace("\ndemo\n", "\nall\n"))
     assert dev("demo", script=copied / "dev").returncode == dev("run", "true", script=copied / "dev").returncode == 0
+
+
+def test_a_step_is_never_silent_for_longer_than_ten_seconds() -> None:
+    script = (ROOT / "dev").read_text()
+    functions = script[script.index("say() {") : script.index("die() {")]
+    functions += script[script.index("show_progress() {") : script.index("pip() {")]
+    work = "{ echo '  Downloading spark.whl (400 MB)'; sleep 11; echo 'Nothing of interest'; }"
+    bash = ["bash", "-c", f"set -euo pipefail\n{functions}\n{work} | show_progress"]
+    done = subprocess.run(bash, text=True, capture_output=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr in {f"dev:   Downloading spark.whl (400 MB) ({n} s)\n" for n in (9, 10)}

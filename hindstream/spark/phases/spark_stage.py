@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hindstream.runs import now_ms
+from hindstream.spark.tasks.told import tell
 from hindstream.spark.tasks.works import Work, run_works
 from statelib.documents.manifests import TaskOutcome
 from statelib.placement.process import process_id
@@ -43,7 +44,7 @@ def run_stage(
     largest_first = sorted(works, key=_records, reverse=True)
     executors = {task_id: host.executors for task_id, host in placement.owners().items()} if placement else {}
     doing = [work_on(work, on_cluster=placement is not None) for work in largest_first]
-    results = run_works(spark, doing, name=name, executors=executors)
+    results = run_works(spark, doing, name=name, executors=executors, records=sum(map(_records, works)))
     outcomes = {outcome.task_id: outcome for outcome in map(TaskOutcome.model_validate_json, results)}
     return [outcomes[work.planned.task_id] for work in works]
 
@@ -61,7 +62,7 @@ def work_on(work: TaskWork, *, on_cluster: bool = False) -> Work:
 
 def _replayed(work: TaskWork, attempt: str, *, on_cluster: bool) -> bytes:
     began_at_ms = now_ms()
-    outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=socket.gethostname())
+    outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=socket.gethostname(), told=tell)
     host = process_id(work.settings.local_state_dir, uuid.uuid4) if on_cluster else None
     return outcome.model_copy(update={"began_at_ms": began_at_ms, "process_id": host}).model_dump_json().encode()
 

@@ -1,14 +1,11 @@
-"""Watches a Spark stage from the driver: a progress bar in a terminal, and the end of a stage that can only fail."""
+"""Watches a Spark stage from the driver: its progress, and the end of a stage that can only fail."""
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+from hindstream.console.progress import Progress
 from hindstream.spark.tasks.locations import cancel_group
 
 if TYPE_CHECKING:
@@ -17,43 +14,46 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
+    from hindstream.spark.tasks.told import Told
+
 _POLL_SECONDS = 0.1
 
 
 class StageProgress:
-    """A context manager around a Spark action. The bar is on the standard error: who redirects that has none.
+    """A context manager around a Spark action.
 
     Args:
         context: Spark's.
         group: The job group of the action.
-        name: What the bar is labelled with.
+        name: What is shown beside the figures.
         tasks: How many tasks there are.
         has_failed: Whether a task has failed for good; the group is then cancelled.
+        told: What tasks tell of their records. None: what is shown is how many tasks have ended.
+        records: How many records there are.
     """
 
     def __init__(
-        self, context: SparkContext, group: str, name: str, *, tasks: int, has_failed: Callable[[], bool]
+        self,
+        context: SparkContext,
+        group: str,
+        name: str,
+        *,
+        tasks: int,
+        has_failed: Callable[[], bool],
+        told: Told | None = None,
+        records: int | None = None,
     ) -> None:
         self._context = context
         self._group = group
         self._has_failed = has_failed
-        self._tasks = tasks
+        self._told = told
+        total, unit = (tasks, "tasks") if told is None else (records, "records")
+        self._progress = Progress(name, total, unit=unit)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"progress of {name}", daemon=True)
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("tasks"),
-            TimeElapsedColumn(),
-            console=Console(file=sys.stderr),
-            transient=True,
-            disable=not sys.stderr.isatty(),
-        )
-        self._row = self._bar.add_task(name, total=tasks)
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        self._progress.__enter__()
         self._thread.start()
         return self
 
@@ -62,17 +62,14 @@ class StageProgress:
     ) -> None:
         self._ended.set()
         self._thread.join()
-        if kind is None:
-            self._bar.update(self._row, completed=self._tasks)
-        self._bar.stop()
+        self._progress.__exit__(kind, error, trace)
 
     def _watch(self) -> None:
         while not self._ended.wait(_POLL_SECONDS):
             if self._has_failed():
                 cancel_group(self._context, self._group)
                 return
-            if not self._bar.disable:
-                self._bar.update(self._row, completed=self._completed())
+            self._progress.update(self._completed() if self._told is None else self._told.records())
 
     def _completed(self) -> int:
         tracker = self._context.statusTracker()

@@ -34,6 +34,7 @@ from py4j.protocol import Py4JError  # isort: skip
 from hindstream.spark.session.session import spark_log, task_max_failures
 from hindstream.spark.tasks.locations import collect_placed, executor_locations
 from hindstream.spark.tasks.progress import StageProgress
+from hindstream.spark.tasks.told import Told, telling
 from statelib.errors.exhausted import is_exhaustion, out_of_memory
 from statelib.errors.kinds import HindstreamError, InternalError, RetryableError
 from statelib.job.user_code import is_user_file
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
+    from hindstream.spark.tasks.told import Listener
 
 _Result = TypeVar("_Result")
 
@@ -85,6 +87,7 @@ def run_works(
     *,
     name: str,
     executors: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    records: int | None = None,
 ) -> list[bytes]:
     """Does all of ``works`` and waits for it.
 
@@ -93,6 +96,7 @@ def run_works(
         works: One task's each; each becomes one Spark task, in this order.
         name: For Spark's and our own progress.
         executors: By task, those that Spark is to prefer, as ``<host>/<id>``; none: it may run anywhere.
+        records: How many records the work will `tell` of. None: progress is that of tasks that have ended.
 
     Returns:
         What the winning attempts made, in the order of ``works``.
@@ -108,10 +112,12 @@ def run_works(
         for n, work in enumerate(works)
     ]
     errors = TaskErrors(spark)
-    attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8])
-    do = partial(collect_placed, spark.sparkContext, payloads, attempt)
     place = {"job": works[0].job, "run": works[0].run_id}
-    results = run_action(spark, do, errors, name=name, tasks=len(works), place=place)
+    with Told(spark.sparkContext) as told:
+        attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8], listener=None if records is None else told.listener)
+        do = partial(collect_placed, spark.sparkContext, payloads, attempt)
+        heard = told if attempt.listener is not None else None
+        results = run_action(spark, do, errors, name=name, tasks=len(works), place=place, told=heard, records=records)
     return [made for _, made in sorted(results)]
 
 
@@ -157,6 +163,8 @@ def run_action(
     name: str,
     tasks: int,
     place: Mapping[str, str],
+    told: Told | None = None,
+    records: int | None = None,
 ) -> list[_Result]:
     """Runs an action of Spark's with a progress bar, and ends it as soon as a task has failed for good.
 
@@ -167,6 +175,8 @@ def run_action(
         name: For Spark's and our own progress.
         tasks: How many it has.
         place: For the error where Spark gives up.
+        told: What its tasks tell of their records; None: they do not.
+        records: How many records there are.
 
     Returns:
         What the action gives.
@@ -180,7 +190,9 @@ def run_action(
     context.setJobGroup(group, name, interruptOnCancel=True)
     results: list[_Result] = []
     try:
-        with StageProgress(context, group, name, tasks=tasks, has_failed=lambda: bool(errors)):
+        with StageProgress(
+            context, group, name, tasks=tasks, has_failed=lambda: bool(errors), told=told, records=records
+        ):
             results = action()
     except (Py4JError, PySparkException) as error:
         if not errors:
@@ -202,15 +214,16 @@ def carry_user_code() -> None:
 class _Attempt:
     """Runs in a worker: one attempt at the work on one task."""
 
-    def __init__(self, errors: TaskErrors, *, nonce: str) -> None:
+    def __init__(self, errors: TaskErrors, *, nonce: str, listener: Listener | None) -> None:
         self._errors = errors
         self._nonce = nonce
+        self.listener = listener
 
     def __call__(self, payloads: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         for n, payload in payloads:
             work: Work = pickle.loads(payload)  # noqa: S301 - from our own driver
             try:
-                with self._errors.told():
+                with self._errors.told(), telling(self.listener, n):
                     yield n, work.do(attempt_name(self._nonce))
             except HindstreamError:
                 raise  # for another attempt

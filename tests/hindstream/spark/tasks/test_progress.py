@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import os
 import pty
+import socket
 import threading
+import time
 from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
 from hindstream.spark.tasks.progress import StageProgress
+from hindstream.spark.tasks.told import Listener, Told, tell, telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +22,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+
+def tell_twice(part: Iterator[int], listener: Listener | None) -> Iterator[int]:
+    """Runs in a worker."""
+    for task in part:
+        with telling(listener, task):
+            for _ in range(2):
+                tell(100 * task)
+        yield task
+
+
+def test_tasks_tell_of_their_records_while_they_run(spark: SparkSession) -> None:
+    with Told(spark.sparkContext) as told:
+        listener = told.listener
+        assert listener is not None
+        numbers = spark.sparkContext.parallelize([1, 2], 2)
+        assert numbers.mapPartitions(lambda part: tell_twice(part, listener)).collect() == [1, 2]
+        waits_until = time.monotonic() + 5
+        while told.records() < 600 and time.monotonic() < waits_until:
+            time.sleep(0.01)
+        assert told.records() == 600
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            for message in (b"other-key 1 999", f"{listener.key} x 5".encode(), b"\xff" * 300):
+                stranger.sendto(message, (listener.host, listener.port))
+        time.sleep(0.05)
+        assert told.records() == 600
+
+
+def test_where_nobody_listens_nothing_is_told() -> None:
+    tell(5)
+    with telling(None, 1):
+        tell(5)
+    with telling(Listener("no-such-host.invalid", 9, "key"), 1):
+        tell(5)
 
 
 def run_a_stage(spark: SparkSession, stderr: TextIO) -> None:
