@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _GAPS_SHOWN = 5
+_MOSTLY = 0.9
 
 
 def lake_topic(name: str, sources: tuple[str, ...], options: dict[str, Any], settings: Settings) -> LakeTopic:
@@ -126,6 +128,14 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
     )
     out.table(_fields(profile))
     out.table(_facts(profile, topic))
+    for of_text in profile.fields:
+        name, filled = of_text.name, profile.sampled - of_text.nulls
+        if filled and _MOSTLY * filled < of_text.numbers and name not in topic.types:
+            option = shlex.quote(f"{name}=double")
+            out.say(
+                f"Of {count_text(filled)} values of {name}, {count_text(of_text.numbers)} are numbers: --type {option}"
+                " reads them as such, and makes bad rows of the others."
+            )
     for path, row in profile.bad_examples:
         field = f", {row.field}" if row.field else ""
         out.say(f"  {path}, row {row.row}{field}: {row.reason}")

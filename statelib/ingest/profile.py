@@ -26,6 +26,7 @@ _MOST_FILES = 8
 _MOST_ROWS = 50_000
 _MOST_SHOWN = 5
 _ANCIENT_US = 631_152_000_000_000  # 1990
+_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _ID = re.compile(r"(^|_|-|\.)(id|uuid|guid)$|[a-z]Id$|[a-z]ID$")
 
 
@@ -37,11 +38,13 @@ class FieldProfile:
         name: Its name.
         type: The type in the file, or as which text is read.
         nulls: How many rows of the sample have none.
+        numbers: Of text, how many rows of the sample are numbers.
     """
 
     name: str
     type: pa.DataType
     nulls: int
+    numbers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,8 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         rows=rows_in_all,
         sampled=together.num_rows,
         fields=tuple(
-            FieldProfile(n, c.type, c.null_count) for n, c in zip(together.column_names, together.columns, strict=True)
+            FieldProfile(n, c.type, c.null_count, _numbers(c))
+            for n, c in zip(together.column_names, together.columns, strict=True)
         ),
         times=times.profile(plan.timestamps),
         distinct_keys=sum(1 for one in top if one["values"] is not None),
@@ -211,6 +215,13 @@ class _Times:
         first = None if self._first is None else self._first // 1000
         last = None if self._last is None else self._last // 1000
         return TimeProfile(read_as, first, last, **self._counts, most_late_ms=self._most_late_us // 1000)
+
+
+def _numbers(column: pa.ChunkedArray) -> int:
+    """How many texts are numbers; 0 of what is no text."""
+    if not pa.types.is_string(column.type):
+        return 0
+    return int(pc.sum(pc.match_substring_regex(column, _NUMBER)).as_py() or 0)
 
 
 def _repeats(column: pa.ChunkedArray) -> int:

@@ -1,0 +1,75 @@
+"""Files become a topic from the command line: looked at first, loaded once, and what is wrong with a row is said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.command import hindstream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = """event id,Site,temp °C,measured at
+e1,oslo,1.5,2021-01-01 05:00
+e2,rome,2,2021-01-01 04:00
+e2,rome,2,2021-01-01 04:00
+e3,oslo,n/m,2021-01-01 06:00
+"""
+OPTIONS = ("--key", "Site", "--timestamp", "measured at", "--partitions", "2")
+AS_NUMBER = ("--type", "temp °C=double")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    (tmp_path / "a.csv").write_text(ROWS, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_look_writes_nothing_and_says_what_would_come(lake: Path) -> None:
+    looked = hindstream("ingest", "temps", "*.csv", *OPTIONS, "--dry-run", cwd=lake)
+    assert looked.returncode == 0, looked.stderr
+    for said in ("1 new file", "temp °C", "string", "out of order", "50.0 %, by up to 1 h", "2 distinct, most often"):
+        assert said in looked.stdout
+    assert "Next: hindstream ingest temps '*.csv' --key Site --timestamp 'measured at' --partitions 2" in looked.stdout
+    assert not (lake / "warehouse").exists()
+    told = hindstream("ingest", "temps", "*.csv", *OPTIONS, "--dry-run", "--output", "json", cwd=lake)
+    profile = json.loads(told.stdout)
+    assert (profile["rows"], profile["sampled"], profile["repeated_rows"], profile["ids"]) == (4, 4, 1, [])
+    assert profile["times"]["disordered"] == 2
+
+
+def test_a_bad_row_ends_the_load_or_is_set_apart(lake: Path) -> None:
+    ended = hindstream("ingest", "temps", "*.csv", *OPTIONS, *AS_NUMBER, cwd=lake)
+    assert ended.returncode == 65
+    assert f"file {lake}/a.csv, row 4, field temp °C" in ended.stderr
+    assert "--on-bad-record quarantine" in ended.stderr
+    apart = hindstream("ingest", "temps", "*.csv", *OPTIONS, *AS_NUMBER, "--on-bad-record", "quarantine", cwd=lake)
+    assert apart.returncode == 0, apart.stderr
+    assert "1, in temps-quarantine" in apart.stdout
+    shown = hindstream("show", "temps-quarantine", "--output", "json", cwd=lake)
+    assert "'n/m' is no double" in shown.stdout
+
+
+def test_the_next_call_takes_what_is_new_with_the_same_options(lake: Path) -> None:
+    (lake / "jobs.py").write_text(
+        "from hindstream import LakeTopic\n"
+        f"temps = LakeTopic('temps', {str(lake / '*.csv')!r}, key='Site', timestamp='measured at', partitions=2)\n",
+        encoding="utf-8",
+    )
+    first = hindstream("ingest", "jobs.py:temps", "--output", "json", cwd=lake)
+    assert json.loads(first.stdout)["records"] == 4, first.stderr
+    (lake / "b.csv").write_text(ROWS, encoding="utf-8")
+    again = hindstream("ingest", "temps", cwd=lake)
+    assert "1 loaded before" in again.stdout
+    assert "nothing is new. 2 files had been loaded before" in hindstream("archive", "jobs.py:temps", cwd=lake).stdout
+    both = hindstream("ingest", "jobs.py:temps", "--key", "Site", cwd=lake)
+    assert (both.returncode, "leave the other options out" in both.stderr) == (78, True)
+
+
+def test_a_topic_without_a_source_is_asked_for_one(tmp_path: Path) -> None:
+    asked = hindstream("ingest", "temps", cwd=tmp_path)
+    assert asked.returncode == 78
+    assert "name files: hindstream ingest temps 'data/*.csv' --timestamp FIELD" in asked.stderr
