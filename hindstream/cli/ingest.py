@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shlex
 import time
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -24,8 +27,11 @@ from statelib.ingest.ledger import Ledger
 from statelib.ingest.plan import plan_load
 from statelib.ingest.profile import profile_of
 from statelib.job.lake_topic import LakeTopic, load_lake_topic
+from statelib.storage.storage import Storage, existing_storage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hindstream.console.json_lines import Output
     from statelib.ingest.load import Loaded
     from statelib.ingest.profile import Profile, TimeProfile
@@ -115,7 +121,8 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
     Raises:
         HindstreamError: As a load.
     """
-    plan, _, ledger = plan_load(topic, open_warehouse(settings), settings.source_store_options)
+    with _warehouse_to_look_at(settings) as warehouse:
+        plan, _, ledger = plan_load(topic, warehouse, settings.source_store_options)
     out = Results(output)
     if plan is None:
         out.say(f"{topic.name}: nothing is new. {counted(len(ledger.files()), 'file')} had been loaded before.")
@@ -141,6 +148,16 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
         out.say(f"  {path}, row {row.row}{field}: {row.reason}")
     out.say(f"\nNext: {command}")
     out.result(profile)
+
+
+@contextmanager
+def _warehouse_to_look_at(settings: Settings) -> Iterator[Storage]:
+    """The warehouse; where there is none yet, one that is gone afterwards: a look makes nothing."""
+    if "://" in settings.warehouse or Path(settings.warehouse).expanduser().exists():
+        yield existing_storage(settings.warehouse, settings.store_options)
+        return
+    with TemporaryDirectory(prefix="hindstream-") as folder:
+        yield Storage(folder)
 
 
 def _fields(profile: Profile) -> Table:
