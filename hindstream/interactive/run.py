@@ -58,10 +58,8 @@ def run(
     """
     given = _settings(run, warehouse, settings, until=until, end_of_input="seal" if seal else None)
     found = _job(job)
-    with Progress(f"replaying {found.name}", 1, unit="slices") as progress:
-        result = _one(found, given, given.until_ms)
-        progress.advance()
-    return result
+    with Progress(f"replaying {found.name}"):
+        return _one(found, given, given.until_ms)
 
 
 def backfill(
