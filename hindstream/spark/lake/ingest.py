@@ -5,15 +5,21 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+from hindstream.console.progress import Progress as Shown
 from hindstream.runs import now_ms, open_warehouse
 from statelib.checkpoint.scratch import ScratchFolder
+from statelib.ingest.formats.estimate import estimated_rows
 from statelib.ingest.load import Load, load_here, no_progress
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
     from statelib.ingest.load import Loaded, Progress
+    from statelib.ingest.plan import LoadPlan
     from statelib.job.lake_topic import LakeTopic
     from statelib.settings.settings import Settings
+
+_FILES_LOOKED_AT = 100
+"""Into so many files a look does not take long."""
 
 _HERE_BYTES = 1 << 30
 """Files of so many bytes are loaded in this process: Spark takes longer to start than it would save."""
@@ -55,6 +61,19 @@ def ingest(topic: LakeTopic, settings: Settings, *, progress: Progress = no_prog
         return load_on_spark(load, settings)
     scratch = ScratchFolder(settings.local_state_dir / "loads")
     try:
-        return load_here(load, Storage(str(scratch.path)), settings.memory_budget_bytes, progress)
+        with Shown(f"loading {topic.archive_name}", _rows_about(load.plan)) as shown:
+
+            def tell(records: int, size_bytes: int) -> None:
+                shown.advance(records)
+                progress(records, size_bytes)
+
+            return load_here(load, Storage(str(scratch.path)), settings.memory_budget_bytes, tell)
     finally:
         scratch.close()
+
+
+def _rows_about(plan: LoadPlan) -> int | None:
+    """How many rows there are, for the time that is left; None: nobody knows."""
+    if len(plan.files) > _FILES_LOOKED_AT:
+        return None
+    return sum(estimated_rows(file, plan.reader.files) for file in plan.files)
