@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+_PROGRESS = re.compile(r".+: .*(so far|left|a second)")
 
 _SETTINGS = ("HINDSTREAM_", "AIRFLOW_", "PYTHONPATH", "PYSPARK_")
 
@@ -25,3 +28,8 @@ def hindstream(*arguments: str, cwd: Path, **environ: str) -> subprocess.Complet
 def spark_submit(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """``spark-submit ARGUMENTS``, that of this environment."""
     return run(Path(sys.executable).with_name("spark-submit"), *arguments, cwd=cwd)
+
+
+def besides_progress(stderr: str) -> list[str]:
+    """What a command said on its standard error, without the lines that it writes every ten seconds."""
+    return [line for line in stderr.splitlines() if not _PROGRESS.fullmatch(line)]
