@@ -60,7 +60,10 @@ def in_slices(
             inputs[topic].pipe_input(key, value, timestamp)
         driver.replay()
     return {
-        topic: [[_key(record.key), record.value, record.timestamp_ms] for record in driver.read(topic)]
+        topic: [
+            [_key(record.key), record.value, record.timestamp_ms]
+            for record in driver.create_output_topic(topic).read_records_to_list()
+        ]
         for topic in driver._job.topology.sink_topics
     }
 
