@@ -1,0 +1,88 @@
+"""Which files a source stands for, on disk and in an object store."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import obstore
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.ingest.load import Load, load_here, no_progress
+from statelib.ingest.sources import find_files, open_file
+from statelib.job.lake_topic import LakeTopic
+from statelib.storage import Storage
+from statelib.storage.clients import client
+from tests.ingest.lake import NOW_MS, records_of, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+BUCKET = "warehouse"
+FILES = ("a.csv", "b/c.csv", "b/d/e.csv.gz", "b/_hidden.csv", ".git/x.csv", "ü b/50 %+.csv", "notes.txt")
+MEANT = {
+    "": ["a.csv", "b/c.csv", "b/d/e.csv.gz", "notes.txt", "ü b/50 %+.csv"],
+    "a.csv": ["a.csv"],
+    "*.csv": ["a.csv"],
+    "*/*.csv": ["b/c.csv", "ü b/50 %+.csv"],
+    "**/*.csv": ["a.csv", "b/c.csv", "ü b/50 %+.csv"],
+    "b/**": ["b/c.csv", "b/d/e.csv.gz"],
+    "b/**/e.*": ["b/d/e.csv.gz"],
+    "?.csv": ["a.csv"],
+    "[ab]*/**": ["b/c.csv", "b/d/e.csv.gz"],
+    "b/_hidden.csv": ["b/_hidden.csv"],
+}
+
+
+@pytest.mark.parametrize("source", MEANT)
+def test_sources_on_disk(tmp_path: Path, source: str) -> None:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("n\n1\n")
+    found = find_files([f"{tmp_path}/{source}", f"file://{tmp_path}/a.csv"], {})
+    names = [file.path.removeprefix(f"{tmp_path}/") for file in found]
+    assert names == sorted({*MEANT[source], "a.csv"})
+    for nothing in ("none.csv", "x/**", "none/"):
+        with pytest.raises(ConfigurationError, match="there is no such file"):
+            find_files([f"{tmp_path}/{nothing}"], {})
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "a.csv", [{"n": 1}])
+    (file,) = find_files([str(path)], {})
+    path.unlink()
+    with pytest.raises(InputError, match="No such file") as caught:
+        open_file(file, {})
+    assert caught.value.place["file"] == str(path)
+
+
+def test_sources_in_an_object_store(s3_options: Mapping[str, str], tmp_path: Path) -> None:
+    root = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    store = client(f"s3://{BUCKET}", s3_options)
+    rows = {"a.csv": 1, "b/c.jsonl": 2, "b/d/e.parquet": 3, "b/_hidden.csv": 4, "ü b/50 %+.csv.gz": 5}
+    for name, n in rows.items():
+        path = write_file(tmp_path / "lake" / name, [{"n": n, "at": NOW_MS + n}])
+        obstore.put(store, f"{root.removeprefix(f's3://{BUCKET}/')}/{name}", path.read_bytes())
+    for source, meant in (("", [1, 2, 3, 5]), ("/b", [2, 3]), ("/**/*.csv*", [1, 5]), ("/b/c.jsonl", [2])):
+        topic = LakeTopic("t", f"{root}{source}", timestamp="at", partitions=1)
+        warehouse = tmp_path / f"w{len(meant)}{meant[0]}"
+        load = Load(topic, Storage(str(warehouse)), s3_options, "fail", "0" * 15, NOW_MS)
+        load_here(load, Storage(str(tmp_path / "spill")), 1 << 20, no_progress)
+        assert [record["value"]["n"] for record in records_of(warehouse, "t")] == meant
+    with pytest.raises(ConfigurationError, match="there is no such file"):
+        find_files([f"{root}/none"], s3_options)
+
+
+def test_a_delta_table_in_an_object_store(s3_options: Mapping[str, str], tmp_path: Path) -> None:
+    root = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    for n in (1, 2):
+        table = pa.table({"n": [n], "at": [NOW_MS + n]})
+        write_deltalake(root, table, mode="overwrite" if n == 1 else "append", storage_options=dict(s3_options))
+    topic = LakeTopic("t", root, timestamp="at", partitions=1)
+    load = Load(topic, Storage(str(tmp_path / "w")), s3_options, "fail", "0" * 15, NOW_MS)
+    load_here(load, Storage(str(tmp_path / "spill")), 1 << 20, no_progress)
+    assert [record["value"]["n"] for record in records_of(tmp_path / "w", "t")] == [1, 2]
