@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
@@ -101,6 +102,7 @@ def plan_load(
     files = _new_files(found, ledger, topic)
     if not files:
         return None, archive, ledger
+    _check_timezone(topic)
     declared = {name: type_named(given) for name, given in topic.types.items()}
     lake = LakeReader(reader, layout, topic.envelope)
     schema, types = _united_schema(lake, files, {**_types_of(archive, topic), **declared})
@@ -108,6 +110,13 @@ def plan_load(
         lake = replace(lake, files=replace(reader, types=types))
     else:
         lake = replace(lake, types=types)
+    if (
+        layout == "files"
+        and topic.envelope == "rows"
+        and (reserved := [n for n in schema.names if n in placed.RESERVED])
+    ):
+        step = "rename the field: names that begin with @ stand for parts of records"
+        raise ConfigurationError("a field has a name that is reserved", field=reserved[0], next_step=step)
     shape, sample = _shape(topic, lake, files, schema, archive)
     plan = LoadPlan(
         topic=topic,
@@ -119,6 +128,16 @@ def plan_load(
         timestamps=_timestamps_described(shape, sample),
     )
     return plan, archive, ledger
+
+
+def _check_timezone(topic: LakeTopic) -> None:
+    try:
+        ZoneInfo(topic.timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        step = "name one such as America/New_York or UTC"
+        raise ConfigurationError(
+            "there is no such time zone", setting="timezone", given=topic.timezone, next_step=step
+        ) from None
 
 
 def _laid_out(topic: LakeTopic, found: list[SourceFile], reader: FileReader) -> tuple[Layout, list[SourceFile]]:

@@ -126,7 +126,8 @@ def _scalar(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         if array.null_count < len(array):
             raise pa.ArrowInvalid(f"there are values of type {array.type}")
         return pa.nulls(len(array))
-    return array.cast(wanted, safe=not pa.types.is_timestamp(array.type))  # of nanoseconds something is cut off
+    is_cut_off = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
+    return array.cast(wanted, safe=not is_cut_off)
 
 
 def _struct(array: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:

@@ -77,7 +77,8 @@ def _storable(type_: pa.DataType, path: str) -> pa.DataType:
         twice = [name for name, count in Counter(field.name.lower() for field in type_).items() if count > 1]
         if not twice:
             return pa.struct([(field.name, _storable(field.type, f"{path}.{field.name}")) for field in type_])
-        raise ConfigurationError(f"Delta cannot tell two fields named {twice[0]} apart", field=path)
+        step = "rename one of them, or leave it out: name the fields of the values"
+        raise ConfigurationError(f"Delta cannot tell two fields named {twice[0]} apart", field=path, next_step=step)
     scalar = _storable_scalar(type_)
     if scalar is None:
         step = "cast the field, for example to int64, string or timestamp[us]"

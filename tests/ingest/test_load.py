@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -306,3 +307,20 @@ def test_times_that_no_record_can_have_are_bad_rows(tmp_path: Path) -> None:
     ]
     assert rows == [b"2", b"3", b"4"]
     assert {record["timestamp"] for record in records_of(tmp_path / "w", "t-quarantine")} == {NOW_MS}
+
+
+@pytest.mark.parametrize(
+    ("columns", "what"),
+    [
+        ({"A": [1], "a": [2]}, "two fields named a apart"),
+        ({"@key": [1]}, "a name that is reserved"),
+        ({"far": pa.array([2**62], pa.timestamp("ms"))}, "do not fit the type|out of bounds"),
+    ],
+)
+def test_fields_that_no_topic_can_have_are_told(tmp_path: Path, columns: dict[str, Any], what: str) -> None:
+    (tmp_path / "lake").mkdir()
+    table = pa.table({"user": ["a"], "at": pa.array([FIRST_MS]).cast(pa.timestamp("ms")), **columns})
+    pq.write_table(table, tmp_path / "lake/a.parquet")
+    with pytest.raises((ConfigurationError, InputError), match=what) as caught:
+        load(a_topic(tmp_path), tmp_path / "w", "quarantine")
+    assert caught.value.next_step

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from statelib.errors.kinds import InputError
@@ -32,6 +33,8 @@ _DELIMITERS = (",", "\t", ";", "|")
 _BLOCK_BYTES = 4 << 20
 _SAMPLE_BYTES = 1 << 20
 _MARK = "\ufeff"
+_NO_NUMBER = r"^\s*[+-]?(0\d+|\d{16,})\s*$"
+"""Digits that are no number, or one that doubles do not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +51,47 @@ class CsvDialect:
 
 
 def csv_sample(file: SourceFile, options: Mapping[str, str], dialect: CsvDialect) -> pa.Schema:
-    """The columns of a file, with the types of the values at its beginning; of one without values: text.
+    """The columns of a file, with the types of the values at its beginning; null of one without values.
 
     Raises:
         InputError: It cannot be read.
     """
     with unreadable(file, "CSV"), open_content(file, options) as opened:
         data = opened.read(_SAMPLE_BYTES)
+        if not data.strip():
+            return pa.schema([])
         names = _names(data, dialect, file)
         head = data[: data.rfind(b"\n") + 1] if len(data) == _SAMPLE_BYTES else data
-        convert = pa_csv.ConvertOptions(strings_can_be_null=True)
-        found = pa_csv.read_csv(
-            io.BytesIO(head),
-            read_options=pa_csv.ReadOptions(
-                column_names=names,
-                skip_rows_after_names=1,
-                use_threads=False,
-                encoding=dialect.encoding,
-                block_size=len(head) + 1,
-            ),
-            parse_options=_parsing(_delimiter(data, dialect), []),
-            convert_options=convert,
-        ).schema
-    return pa.schema([(field.name, _as_read(field.type)) for field in found])
+        looks_like = _sampled(head, names, dialect, {})
+        as_text = _sampled(head, names, dialect, dict.fromkeys(names, pa.binary()))
+    return pa.schema([(name, _as_read(looks_like[name], as_text[name])) for name in names])
 
 
-def _as_read(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_null(type_) or pa.types.is_time(type_):
+def _sampled(head: bytes, names: list[str], dialect: CsvDialect, types: Mapping[str, pa.DataType]) -> pa.Table:
+    return pa_csv.read_csv(
+        io.BytesIO(head),
+        read_options=pa_csv.ReadOptions(
+            column_names=names,
+            skip_rows_after_names=1,
+            use_threads=False,
+            encoding=dialect.encoding,
+            block_size=len(head) + 1,
+        ),
+        parse_options=_parsing(_delimiter(head, dialect), []),
+        convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types),
+    )
+
+
+def _as_read(column: pa.ChunkedArray, text: pa.ChunkedArray) -> pa.DataType:
+    """The type as which a column is read: text where a number would lose what stands there (``007``, 30 digits)."""
+    type_ = column.type
+    if pa.types.is_time(type_) or pa.types.is_binary(type_):
         return pa.string()
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", type_.tz)
+    is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    if is_number and pc.any(pc.match_substring_regex(text, _NO_NUMBER)).as_py():
+        return pa.string()
     return type_
 
 

@@ -43,6 +43,7 @@ def read_text(
     bad: dict[int, BadRow] = {}
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         wanted = types.get(name, pa.string())
+        wanted = pa.string() if pa.types.is_null(wanted) else wanted
         made = _cast(column, wanted)
         if made is None:
             made, wrong = _one_by_one(column, wanted)
@@ -113,7 +114,7 @@ def _decoded(value: bytes | None) -> str | bytes | None:
 
 
 def _what(wanted: pa.DataType) -> str:
-    return "text in UTF-8" if pa.types.is_string(wanted) else str(wanted)
+    return "text in UTF-8 (--encoding names another)" if pa.types.is_string(wanted) else str(wanted)
 
 
 def _line(rows: pa.RecordBatch, row: int, delimiter: str) -> bytes:
