@@ -133,7 +133,8 @@ def _load(file: Path, warehouse: Path, spill: Path) -> tuple[float, int]:
     import resource  # noqa: PLC0415
     import time  # noqa: PLC0415
 
-    from statelib.ingest.load import Load, load_here, no_progress  # noqa: PLC0415
+    from statelib.ingest.load import Load, load_here  # noqa: PLC0415
+    from statelib.ingest.stages import no_progress  # noqa: PLC0415
     from statelib.job.lake_topic import LakeTopic  # noqa: PLC0415
     from statelib.settings.settings import load_settings  # noqa: PLC0415
     from statelib.storage import Storage  # noqa: PLC0415

@@ -22,10 +22,10 @@ from statelib.commits.layout import quarantine_topic
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.declared import topic_declared
-from statelib.ingest.fields import is_template
 from statelib.ingest.ledger import Ledger
 from statelib.ingest.plan import plan_load
 from statelib.ingest.profile import profile_of
+from statelib.ingest.values.fields import is_template
 from statelib.job.lake_topic import LakeTopic, load_lake_topic
 from statelib.storage.storage import Storage, existing_storage
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statelib.ingest.formats.rows import BadRow
     from statelib.ingest.ledger import Ingest
     from statelib.ingest.runs import Run
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from statelib.ingest.formats.read import FileReader
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
     from statelib.job.lake_topic import Envelope, Layout
 
 _NULL = b"null"

@@ -40,7 +40,7 @@ class IngestedFile(Data):
     """A file that has been loaded.
 
     Attributes:
-        path: As of `statelib.ingest.source_files.SourceFile`, as the next two.
+        path: As of `statelib.ingest.sources.files.SourceFile`, as the next two.
         size_bytes: Its size.
         version: What changes when its content does.
         records: How many records it came to.

@@ -14,16 +14,16 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.envelopes import placed
 from statelib.ingest.envelopes.aiven import is_aiven
 from statelib.ingest.envelopes.kcat import is_kcat
-from statelib.ingest.fields import check_known, columns_in, is_template, type_at, value_at
 from statelib.ingest.formats.csv import CsvDialect
 from statelib.ingest.formats.read import FileReader
 from statelib.ingest.lake_rows import LakeReader
-from statelib.ingest.layouts import placed_by_aiven, placed_by_connect
 from statelib.ingest.ledger import Ledger
 from statelib.ingest.records import RecordShape
-from statelib.ingest.sources import find_files
-from statelib.ingest.times import TimeRule, described, resolved
-from statelib.ingest.types import storable, type_named, united_text
+from statelib.ingest.sources.find import find_files
+from statelib.ingest.sources.layouts import placed_by_aiven, placed_by_connect
+from statelib.ingest.values.fields import check_known, columns_in, is_template, type_at, value_at
+from statelib.ingest.values.times import TimeRule, described, resolved
+from statelib.ingest.values.types import storable, type_named, united_text
 from statelib.job.lake_topic import DEFAULT_PARTITIONS
 from statelib.storage.transfers import in_parallel
 from statelib.topics.schema_changes import united
@@ -31,7 +31,7 @@ from statelib.topics.schema_changes import united
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
     from statelib.job.lake_topic import LakeTopic, Layout
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive

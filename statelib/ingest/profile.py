@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.ingest.fields import value_at
 from statelib.ingest.formats.estimate import estimated_rows
 from statelib.ingest.records import PARTITION
-from statelib.ingest.times import read_times
+from statelib.ingest.values.fields import value_at
+from statelib.ingest.values.times import read_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.ingest.formats.rows import BadRow, Rows
     from statelib.ingest.plan import LoadPlan
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
 
 _MOST_FILES = 8
 _MOST_ROWS = 50_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,10 +13,10 @@ from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.envelopes import placed
-from statelib.ingest.fields import columns_in, is_template, value_at
-from statelib.ingest.formats.rows import BadRow
-from statelib.ingest.times import TimeRule, read_times
-from statelib.ingest.types import storable, stored
+from statelib.ingest.formats.rows import BadRow, as_json
+from statelib.ingest.values.fields import columns_in, is_template, value_at
+from statelib.ingest.values.times import TimeRule, read_times
+from statelib.ingest.values.types import storable, stored
 from statelib.serdes import serde_for
 from statelib.topics.partitioner import partition_for
 
@@ -203,8 +202,3 @@ def _without(value: pa.Array, columns: pa.RecordBatch) -> pa.Array:
         return value
     gone = columns[placed.TOMBSTONE]
     return value if not pc.any(gone).as_py() else pc.if_else(gone, pa.scalar(None, value.type), value)
-
-
-def as_json(columns: pa.RecordBatch, row: int) -> bytes:
-    """A row for a quarantine: its fields as JSON, and as text what JSON has not."""
-    return json.dumps(columns.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False).encode()

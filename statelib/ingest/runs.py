@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.ingest.records import ORDER, PARTITION
-from statelib.ingest.types import stored, united_text
+from statelib.ingest.values.types import stored, united_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from statelib.commits.archives import open_archive
-from statelib.ingest.load import Load, Loaded, load_here, no_progress
+from statelib.ingest.load import Load, Loaded, load_here
+from statelib.ingest.stages import no_progress
 from statelib.storage import Storage
 
 if TYPE_CHECKING:

@@ -9,12 +9,14 @@ from hindstream.console.progress import Progress as Shown
 from hindstream.runs import now_ms, open_warehouse
 from statelib.checkpoint.scratch import ScratchFolder
 from statelib.ingest.formats.estimate import estimated_rows
-from statelib.ingest.load import Load, load_here, no_progress
+from statelib.ingest.load import Load, load_here
+from statelib.ingest.stages import no_progress
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
-    from statelib.ingest.load import Loaded, Progress
+    from statelib.ingest.load import Loaded
     from statelib.ingest.plan import LoadPlan
+    from statelib.ingest.stages import Progress
     from statelib.job.lake_topic import LakeTopic
     from statelib.settings.settings import Settings
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from hindstream.spark.session.session import spark_session
 from hindstream.spark.tasks.works import Work, carry_user_code, run_works
 from statelib.commits.layout import topic_path
-from statelib.ingest.load import no_progress
+from statelib.ingest.stages import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.ingest.load import Load, Loaded, MergePartition, SortedFiles, SortFiles
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.load import Load, Loaded
+    from statelib.ingest.sources.files import SourceFile
+    from statelib.ingest.stages import MergePartition, SortedFiles, SortFiles
     from statelib.settings.settings import Settings
 
 _KEEP_MS = 7 * 86_400_000

@@ -10,7 +10,7 @@
         "headers": [{"key": "h", "value": "..."}],
     }
 
-The partition is in the file's name (`statelib.ingest.layouts`). A row without a value is a tombstone.
+The partition is in the file's name (`statelib.ingest.sources.layouts`). A row without a value is a tombstone.
 
 Source: the README of Aiven's connectors, "Data Format" (``format.output.fields``).
 """
@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from statelib.ingest.envelopes import placed
 from statelib.ingest.formats.rows import Rows
-from statelib.ingest.times import TimeRule, read_times
+from statelib.ingest.values.times import TimeRule, read_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

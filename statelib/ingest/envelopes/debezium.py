@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.ingest.envelopes import placed
-from statelib.ingest.formats.rows import BadRow, Rows
+from statelib.ingest.formats.rows import BadRow, Rows, as_json
 
 _OF_ROWS = ("c", "r", "u", "d")
 _NOT_OF_ROWS = {"t": "a truncation of the table", "m": "a message, and no change of a row"}
@@ -75,12 +75,11 @@ def _fields(change: dict[str, pa.Array], key: pa.Array | None) -> dict[str, pa.A
                 found.setdefault(field.name, []).append(values)
     after = change.get("after")
     is_there = None if after is None else after.is_valid()
-    return {name: _first(values, is_there, after) for name, values in found.items()}
+    return {name: _first(values, is_there) for name, values in found.items()}
 
 
-def _first(values: list[pa.Array], is_there: pa.Array | None, after: pa.Array | None) -> pa.Array:
+def _first(values: list[pa.Array], is_there: pa.Array | None) -> pa.Array:
     """The value after the change where the row is there; else the first that is known."""
-    del after
     alike = [one for one in values if one.type.equals(values[0].type)]
     if len(alike) == 1 or is_there is None:
         return alike[0]
@@ -98,7 +97,5 @@ def _timestamp(change: dict[str, pa.Array], given: pa.Array | None, count: int) 
 
 
 def _bad(rows: Rows, row: int, op: str | None) -> BadRow:
-    from statelib.ingest.records import as_json  # noqa: PLC0415 - it is above this room
-
     reason = _NOT_OF_ROWS.get(op or "", f"{op!r} is no kind of change")
     return BadRow(int(rows.numbers[row]), "op", f"it is {reason}", as_json(rows.columns, row))

@@ -18,7 +18,7 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.formats.rows import Rows
 from statelib.ingest.formats.unreadable import unreadable
-from statelib.ingest.sources import open_python
+from statelib.ingest.sources.find import open_python
 from statelib.serdes.avro.decode import Decoder
 from statelib.serdes.avro.schema import parse
 from statelib.serdes.spans import Spans
@@ -26,7 +26,7 @@ from statelib.serdes.spans import Spans
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
 
 _ONLY_COLUMN = "value"
 """The field of files whose rows are no records."""

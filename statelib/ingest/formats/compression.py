@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
-from statelib.ingest.sources import open_file, open_stream
+from statelib.ingest.sources.find import open_file, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
 
 _CODECS = {
     "gz": "gzip",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
 
 _DELIMITERS = (",", "\t", ";", "|")
 _BLOCK_BYTES = 4 << 20

@@ -24,14 +24,14 @@ from statelib.ingest.formats.compression import open_content
 from statelib.ingest.formats.json_documents import json_lines
 from statelib.ingest.formats.rows import BadRow, Rows
 from statelib.ingest.formats.unreadable import unreadable
-from statelib.ingest.types import stored, united_text
+from statelib.ingest.values.types import stored, united_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
 
 _NEWLINE, _OBJECT = ord("\n"), ord("{")
 _IN_COLUMN = re.compile(r"Column\((/?[^)]*)\)")

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 
 from statelib.ingest.formats.rows import Rows
 from statelib.ingest.formats.unreadable import unreadable
-from statelib.ingest.sources import open_file
+from statelib.ingest.sources.find import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
 
 _BATCH_ROWS = 1 << 16
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.ingest.formats.rows import Rows
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
     from statelib.job.lake_topic import FileFormat
 
 _BY_SUFFIX: dict[str, FileFormat] = {

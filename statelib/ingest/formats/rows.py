@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,3 +42,8 @@ class Rows:
     columns: pa.RecordBatch
     numbers: NDArray[np.int64]
     bad: tuple[BadRow, ...] = ()
+
+
+def as_json(columns: pa.RecordBatch, row: int) -> bytes:
+    """A row for a quarantine: its fields as JSON, and as text what JSON has not."""
+    return json.dumps(columns.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False).encode()

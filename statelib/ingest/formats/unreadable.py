@@ -13,7 +13,7 @@ from statelib.errors.kinds import HindstreamError, InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.ingest.source_files import SourceFile
+    from statelib.ingest.sources.files import SourceFile
 
 
 @contextmanager

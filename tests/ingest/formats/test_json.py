@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from statelib.ingest.formats import json_documents
 from statelib.ingest.formats.json import json_rows
-from statelib.ingest.sources import find_files
+from statelib.ingest.sources.find import find_files
 from tests.ingest.lake import without_nulls
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.ingest.source_files import SourceFile
+from statelib.ingest.sources.files import SourceFile
 from statelib.storage import Storage
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import pytest
 from deltalake import write_deltalake
 
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.ingest.load import Load, load_here, no_progress
-from statelib.ingest.sources import find_files, open_file
+from statelib.ingest.load import Load, load_here
+from statelib.ingest.sources.find import find_files, open_file
+from statelib.ingest.stages import no_progress
 from statelib.job.lake_topic import LakeTopic
 from statelib.storage import Storage
 from statelib.storage.clients import client

@@ -6,7 +6,7 @@ A source is one of::
     data/flights                          a folder, with all files below it
     data/*/part-*.csv.gz                  a pattern: * and ? within a name, ** for any folders
     s3://lake/flights/**/*.parquet        the same in an object store (s3://, gs://, az://, abfss://)
-    delta:s3://lake/orders@12             a Delta table, at a version (`statelib.ingest.delta_tables`)
+    delta:s3://lake/orders@12             a Delta table, at a version (`statelib.ingest.sources.delta_tables`)
 
 Files are in the order of their paths. Names that begin with ``.`` or ``_`` are passed over below folders and by
 patterns, as Spark and Hive do; a file that is named by itself is taken.
@@ -28,8 +28,8 @@ import obstore
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.ingest.delta_tables import PREFIX, delta_files
-from statelib.ingest.source_files import SourceFile
+from statelib.ingest.sources.delta_tables import PREFIX, delta_files
+from statelib.ingest.sources.files import SourceFile
 from statelib.storage.clients import client
 from statelib.storage.errors import mapped_errors
 from statelib.storage.streams import RangedInput
