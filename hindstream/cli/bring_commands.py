@@ -1,4 +1,4 @@
-"""``hindstream ingest``: its options; see `hindstream.cli.ingest`."""
+"""``hindstream archive`` and ``ingest``: their options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,35 @@ from typing import Annotated, Literal
 
 import typer
 
-from hindstream.cli.arguments import Assignments, JsonOrText, Warehouse, given_settings
+from hindstream.cli.arguments import (
+    Assignments,
+    JsonOrText,
+    Until,
+    Warehouse,
+    given_settings,
+)
+
+
+def archive(
+    topics: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOPICS", help="The topics to copy, with their serdes: FILE.py:NAME, PACKAGE.MODULE:NAME."
+        ),
+    ],
+    until: Until = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Copy new records of Kafka topics, and new files of a data lake, into topic archives, exactly once.
+
+    Example: hindstream archive jobs/clicks.py:topics --set kafka.bootstrap.servers=broker:9092
+    """
+    from hindstream.cli.archive import run_archive  # noqa: PLC0415
+    from statelib.job.topics import load_topics  # noqa: PLC0415
+
+    run_archive(load_topics(topics), given_settings(settings, warehouse=warehouse, until=until), output)
 
 
 def ingest(

@@ -1,0 +1,164 @@
+"""Commands that look at jobs, topics and state: their options."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from hindstream.cli.arguments import (
+    Assignments,
+    JobName,
+    JobReference,
+    JsonOrText,
+    RunId,
+    Warehouse,
+    given_settings,
+    job_name,
+)
+
+_FEW_ROWS = 20
+
+
+def jobs(output: JsonOrText = "table", warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Show the jobs of the warehouse: commits, end of the newest slice, records, sinks, who holds it, open runs.
+
+    Example: hindstream jobs --warehouse demo-warehouse
+    """
+    from hindstream.cli.jobs import print_jobs  # noqa: PLC0415
+
+    print_jobs(given_settings(settings, warehouse=warehouse), output)
+
+
+def topics(
+    name: Annotated[
+        str | None, typer.Argument(metavar="TOPIC", help="A topic, in detail; default: a line for each of them.")
+    ] = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    scan: Annotated[
+        bool, typer.Option(help="Whether to read TOPIC's timestamps where its log leaves open which records are late.")
+    ] = True,
+) -> None:
+    """Show the topics of the warehouse: records, partitions, times, late records, size, fields.
+
+    A record is late if its timestamp is below the largest one before it in its partition.
+
+    Example: hindstream topics flights --warehouse demo-warehouse
+    """
+    from hindstream.cli.topics import print_topic, print_topics  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    if name is None:
+        print_topics(given, output)
+    else:
+        print_topic(name, given, output, scan=scan)
+
+
+def show(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KEY",
+            help="Only records with this key: text, or JSON if it is not text; of a window the plain key.",
+        ),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="The first offset, or the least timestamp: ISO 8601 with time zone.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="The offset or timestamp before which records are shown.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Number of records; default: 20, or all records of a key.")
+    ] = None,
+    output: Annotated[Literal["table", "json", "csv"], typer.Option(help="Output format.")] = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show records of a topic: a source, a sink, a job's late or quarantined records, a changelog.
+
+    A key is looked for where Kafka's partitioner puts it, and elsewhere only if it is not there.
+
+    Example: hindstream show flights JFK --from 2013-02-01T00:00Z --to 2013-02-02T00:00Z
+    """
+    from hindstream.cli.show import print_records  # noqa: PLC0415
+
+    most = limit or (_FEW_ROWS if key is None else None)
+    given = given_settings(settings, warehouse=warehouse)
+    print_records(topic, key, given, start=start, end=end, partition=partition, limit=most, output=output)
+
+
+def status(
+    job: JobName, output: JsonOrText = "table", warehouse: Warehouse = None, settings: Assignments = None
+) -> None:
+    """Show a job's runs: commits, slices, records, size of the state, open windows.
+
+    Example: hindstream status flight-delays --warehouse demo-warehouse
+    """
+    from hindstream.cli.status import print_status  # noqa: PLC0415
+
+    print_status(job_name(job), given_settings(settings, warehouse=warehouse), output)
+
+
+def placement(
+    job: JobName,
+    run_id: RunId = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show which hosts run which tasks and keep which copies of state, with lags, and which tasks move and why.
+
+    Example: hindstream placement flight-delays
+    """
+    from hindstream.cli.placement import print_placement  # noqa: PLC0415
+
+    print_placement(job_name(job), run_id, given_settings(settings, warehouse=warehouse), output)
+
+
+def describe(job: JobReference, output: JsonOrText = "table") -> None:
+    """Show a job's topology as text, as Kafka Streams describes it. The job's report shows it as a picture.
+
+    Example: hindstream describe hindstream.demo.job:job
+    """
+    from hindstream.cli.describe import print_topology  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    print_topology(load_job(job), output)
+
+
+def inspect(
+    job: JobName,
+    store: Annotated[
+        str | None, typer.Argument(metavar="STORE", help="The store's name; default: list the stores.")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="KEY", help="The key: text, or JSON if it is not text; default: all keys."),
+    ] = None,
+    as_of: Annotated[str | None, typer.Option(help="At this time: ISO 8601 with time zone; default: latest.")] = None,
+    commit: Annotated[int | None, typer.Option(help="At this commit; default: the newest.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of rows; default: 20, or all rows of a key.")] = None,
+    output: Annotated[Literal["table", "json", "csv"], typer.Option(help="Output format.")] = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    history: Annotated[bool, typer.Option("--history", help="All versions of a versioned store.")] = False,
+) -> None:
+    """Show the content of a store or a key, at a commit and a time. The job's code is not needed.
+
+    Example: hindstream inspect flight-delays weather-by-origin JFK --as-of 2013-06-01T12:00Z
+    """
+    from hindstream.cli.inspect import print_rows, print_stores  # noqa: PLC0415
+
+    name, given = job_name(job), given_settings(settings, warehouse=warehouse)
+    if store is None:
+        print_stores(name, commit, given, output)
+        return
+    most = limit or (_FEW_ROWS if key is None else None)
+    print_rows(name, store, key, as_of, commit, given, history=history, limit=most, output=output)
