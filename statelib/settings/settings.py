@@ -14,9 +14,7 @@ instance's role), because settings travel to Spark's workers and into reports.
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -27,6 +25,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from statelib.assignment.model import AssignorName
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.durations import MILLISECOND, ms_since_1970
+from statelib.settings.explained import ExplainedSetting, shown
 from statelib.settings.local_dir import local_state_dir
 from statelib.settings.max_future import MaxFuture, OnFutureRecord
 from statelib.settings.semantics import EndOfInput
@@ -40,25 +39,13 @@ from statelib.settings.setting_types import (
     StorageOptions,
     TimeSpan,
 )
-from statelib.settings.storage_options import CREDENTIAL, RequestLimits
+from statelib.settings.storage_options import RequestLimits
 from statelib.settings.value_sources import PREFIX, check_names, given_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_MASK = "***"
-
 _LIMITS = RequestLimits()
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedSetting:
-    """A setting for a person: its value as text, where that is from, and what it does."""
-
-    name: str
-    value: str
-    origin: str
-    description: str
 
 
 class Settings(BaseSettings):
@@ -307,7 +294,7 @@ class Settings(BaseSettings):
     def explained(self) -> list[ExplainedSetting]:
         """Each setting, its value, where that is from and what it does; credentials masked."""
         return [
-            ExplainedSetting(name, _shown(name, getattr(self, name)), self.origin(name), field.description or "")
+            ExplainedSetting(name, shown(name, getattr(self, name)), self.origin(name), field.description or "")
             for name, field in type(self).model_fields.items()
         ]
 
@@ -390,13 +377,3 @@ def _invalid(error: ValidationError, origins: Mapping[str, str]) -> Configuratio
         place=origins.get(name, "default"),
         next_step=f"{name} is {Settings.model_fields[name].description}",
     )
-
-
-def _shown(name: str, value: object) -> str:
-    if isinstance(value, dict):
-        return json.dumps({key: _MASK if CREDENTIAL.search(key.lower()) else text for key, text in value.items()})
-    if isinstance(value, ByteSize):
-        return value.human_readable()
-    if isinstance(value, tuple):
-        return ",".join(value) or "none"
-    return _MASK if CREDENTIAL.search(name) else str(value)

@@ -27,7 +27,7 @@ from statelib.columns.arrow_buffers import is_any_list, valid_of
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _WIDER = (
     (pa.int8(), pa.int16(), pa.int32(), pa.int64()),
@@ -36,7 +36,7 @@ _WIDER = (
 """Each type holds exactly what those before it hold."""
 
 _IN_FLOATS = (pa.int8(), pa.int16())
-_IN_DOUBLES = (*_IN_FLOATS, pa.int32())
+IN_DOUBLES = (*_IN_FLOATS, pa.int32())
 """Integers that floating-point numbers hold."""
 
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
@@ -58,8 +58,16 @@ class DoesNotFitError(ValueError):
         self.row = row
 
 
-def united(old: pa.DataType, new: pa.DataType, field: str = "value") -> pa.DataType:
+def united(
+    old: pa.DataType, new: pa.DataType, field: str = "value", in_doubles: Collection[pa.DataType] = IN_DOUBLES
+) -> pa.DataType:
     """The type of a topic of ``old`` values that takes ``new`` ones as well; ``old`` itself if it does.
+
+    Args:
+        old: The type of the values that there are.
+        new: That of others.
+        field: For the error.
+        in_doubles: Types of integers that may become doubles.
 
     Raises:
         ConfigurationError: There is none; it names the field.
@@ -71,17 +79,17 @@ def united(old: pa.DataType, new: pa.DataType, field: str = "value") -> pa.DataT
     if pa.types.is_struct(old) and pa.types.is_struct(new):
         more = {inner.name: inner.type for inner in new}
         kept = [
-            (inner.name, united(inner.type, more.pop(inner.name), f"{field}.{inner.name}"))
+            (inner.name, united(inner.type, more.pop(inner.name), f"{field}.{inner.name}", in_doubles))
             if inner.name in more
             else (inner.name, inner.type)
             for inner in old
         ]
         return pa.struct([*kept, *more.items()])
     if pa.types.is_list(old) and pa.types.is_list(new):
-        return pa.list_(united(old.value_type, new.value_type, f"{field}[]"))
+        return pa.list_(united(old.value_type, new.value_type, f"{field}[]", in_doubles))
     if pa.types.is_map(old) and pa.types.is_map(new) and old.key_type.equals(new.key_type):
-        return pa.map_(old.key_type, united(old.item_type, new.item_type, f"{field}[]"))
-    wider = _wider(old, new)
+        return pa.map_(old.key_type, united(old.item_type, new.item_type, f"{field}[]", in_doubles))
+    wider = _wider(old, new, in_doubles)
     if wider is None:
         raise ConfigurationError(
             f"the topic archive's {field} is {old}, not {new}",
@@ -91,7 +99,7 @@ def united(old: pa.DataType, new: pa.DataType, field: str = "value") -> pa.DataT
     return wider
 
 
-def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+def _wider(one: pa.DataType, other: pa.DataType, in_doubles: Collection[pa.DataType]) -> pa.DataType | None:
     """The type of numbers that holds all of both; None: no type does.
 
     Doubles hold integers of 32 bits, floats those of 16; decimals hold integers and other decimals as long as 38 digits
@@ -101,7 +109,7 @@ def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         if one in types and other in types:
             return max(one, other, key=types.index)
     for integer, floating in ((one, other), (other, one)):
-        if integer in _IN_DOUBLES and floating in _WIDER[1]:
+        if integer in in_doubles and floating in _WIDER[1]:
             return floating if integer in _IN_FLOATS else pa.float64()
     if pa.types.is_decimal128(one) or pa.types.is_decimal128(other):
         return _decimal(one, other)

@@ -30,7 +30,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import is_any_list
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.schema_changes import united
+from statelib.topics.schema_changes import IN_DOUBLES, united
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,17 +161,4 @@ def united_text(old: pa.DataType, new: pa.DataType, field: str) -> pa.DataType:
     Raises:
         ConfigurationError: There is none; it names the field.
     """
-    if pa.types.is_struct(old) and pa.types.is_struct(new):
-        more = {inner.name: inner.type for inner in new}
-        kept = [
-            (inner.name, united_text(inner.type, more.pop(inner.name), f"{field}.{inner.name}"))
-            if inner.name in more
-            else (inner.name, inner.type)
-            for inner in old
-        ]
-        return pa.struct([*kept, *more.items()])
-    if pa.types.is_list(old) and pa.types.is_list(new):
-        return pa.list_(united_text(old.value_type, new.value_type, f"{field}[]"))
-    if {old, new} == {pa.int64(), pa.float64()}:
-        return pa.float64()
-    return united(old, new, field)
+    return united(old, new, field, (*IN_DOUBLES, pa.int64()))
