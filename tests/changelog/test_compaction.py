@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from statelib import ProcessorContext, Record
     from statelib.topology import Topology
 
+pytestmark = pytest.mark.thorough
+
 DAY = 86_400_000
 BLOCKS = 4
 STEPS = ["rewrite.cleaned", "rewrite.before-create", "rewrite.created", "rewrite.before-commit", "rewrite.committed"]

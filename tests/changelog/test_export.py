@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from statelib.documents.manifests import Commit
     from statelib.snapshots import StateSnapshot, StoreSnapshot
 
+pytestmark = pytest.mark.thorough
+
 DAY = timedelta(days=1)
 Families = dict[str, list[tuple[bytes, bytes]]]
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from statelib.topology import Topology
 
+pytestmark = pytest.mark.thorough
+
 MINUTE = 60_000
 TYPES = (pa.string(), pa.struct([("amount", pa.int64()), ("note", pa.string())]))
 SALES = [

@@ -23,6 +23,8 @@ from tests.commits import toy
 from tests.commits.test_rewriting import at
 from tests.commits.toy import DAY
 
+pytestmark = pytest.mark.thorough
+
 DAYS = 12
 LATER = 365 * DAY
 STEPS = [

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from statelib.settings.semantics import Semantics
 
+pytestmark = pytest.mark.thorough
+
 
 def _fails_on_any(columns: pa.RecordBatch) -> pa.Array:
     raise AssertionError(f"it is asked for {columns.num_rows} records")

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from statelib.topology import Topology
     from tests.golden.trace import Case
 
+pytestmark = pytest.mark.thorough
+
 
 class Record(NamedTuple):
     key: bytes

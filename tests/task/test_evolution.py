@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from statelib.topology import Topology
 
+pytestmark = pytest.mark.thorough
+
 MINUTE = 60_000
 TYPES = (pa.string(), pa.struct([("shop", pa.string()), ("amount", pa.int64()), ("id", pa.string())]))
 SALES = [

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from statelib import KStream, KTable
 
+pytestmark = pytest.mark.thorough
+
 INT = pa.int64()
 LIST = pa.list_(INT)
 MINUTE = timedelta(minutes=1)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from statelib.topology import Topology
 
+pytestmark = pytest.mark.thorough
+
 MINUTE = 60_000
 TYPES = (pa.string(), pa.int64())
 CUT = 20 * MINUTE

@@ -11,6 +11,8 @@ from hindstream.demo.job import FASTEST_WIND_MPH, HISTORY_RETENTION, job
 from statelib.commits.archives import open_archive
 from statelib.storage import Storage
 
+pytestmark = pytest.mark.thorough
+
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 

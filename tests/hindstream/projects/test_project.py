@@ -25,6 +25,8 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 
 def its_tests(folder: Path):
     """The functions of the project's test, which is loaded as pytest does."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from statelib import ProcessorContext, Record
 
+pytestmark = pytest.mark.thorough
+
 
 def replayed(directory: Path, ends: list[int | None], **settings: Any) -> Pipeline:
     pipeline = Pipeline(directory, topology(), changelogs=stores_of(topology()), **settings)
