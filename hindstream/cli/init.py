@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindstream.console.results import Results
-from hindstream.projects.project import TEMPLATES, make_project
+from hindstream.projects.project import TEMPLATES, is_elsewhere, make_project
 from hindstream.projects.shape import shape_of
 from statelib.commits.archives import open_archive
+from statelib.ingest.declared import topic_declared
+from statelib.ingest.ledger import Ledger
 from statelib.storage.storage import existing_storage
 from statelib.topics.places import topics_in
 
 if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
-    from hindstream.projects.project import Template
+    from hindstream.projects.project import Project, Template
     from statelib.settings.settings import Settings
+    from statelib.storage import Storage
+    from statelib.topics.archive import TopicArchive
 
 
 def make(name: str, template: Template, topic: str | None, settings: Settings, output: Output) -> None:
@@ -28,15 +32,36 @@ def make(name: str, template: Template, topic: str | None, settings: Settings, o
         made = make_project(Path(name), template)
     else:
         storage = existing_storage(settings.warehouse, settings.store_options)
-        shape = shape_of(open_archive(storage, topic))
+        archive = open_archive(storage, topic)
+        shape = shape_of(archive)
         taken = {*topics_in(storage), *(path.rpartition("/")[2] for path in storage.folders("jobs"))}
-        made = make_project(Path(name), template, shape, warehouse=storage.uri(""), taken=taken)
+        made = make_project(
+            Path(name),
+            template,
+            shape,
+            warehouse=storage.uri(""),
+            taken=taken,
+            declaration=_declaration(storage, archive),
+        )
     out = Results(output)
     out.say(f"{made.folder}: {TEMPLATES[template]}, from {made.topic} to {made.sink}.")
     for reason in made.reasons:
         out.say(reason)
     for file in made.files:
         out.say(f"  {file}")
-    sample = " && python sample_data.py" if made.has_sample else ""
-    out.say(f"Next: cd {made.folder} && pytest{sample} && hindstream run {made.reference}")
+    out.say(f"Next: cd {made.folder} && pytest{_load(made)} && hindstream run {made.reference}")
     out.result(made)
+
+
+def _load(made: Project) -> str:
+    return f" && hindstream ingest {made.lake} --on-bad-record quarantine" if made.has_sample else ""
+
+
+def _declaration(storage: Storage, archive: TopicArchive) -> dict[str, object] | None:
+    """How the topic was loaded from files, with absolute paths; None: it was not."""
+    newest = Ledger(storage, archive.topic, archive).newest
+    if newest is None:
+        return None
+    declared = topic_declared(newest.declaration)
+    sources = [source if is_elsewhere(source) else str(Path(source).absolute()) for source in declared.sources]
+    return {**newest.declaration, "source": sources}

@@ -70,13 +70,18 @@ def print_records(
     names = list(_COLUMNS)
     if output == "table":
         taken = list(shown)
-        shown = iter(taken)
+        shown = ({**row, "headers": _headers(row["headers"])} for row in taken)
         if all(row["headers"] is None for row in taken):
             names.remove("headers")
     of = "" if key is None else f" with the key {key}"
     write_rows(shown, names, f"{topic}, version {archive.version}", output, nothing=f"{topic} has no record{of} there.")
     if limit is not None and next(rows, None) is not None:
         typer.echo(f"The first {counted(limit, 'record')}; --limit says how many.", err=output != "table")
+
+
+def _headers(headers: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+    """By their names; a name may come twice."""
+    return None if headers is None else [{header["key"]: header["value"]} for header in headers]
 
 
 def keys_of(text: str, type_: pa.DataType) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ def write_rows(
         rows: By name of the column.
         names: The columns.
         title: Of the table.
-        output: The format; `readable_json` says how bytes and NaN are shown.
+        output: The format; `readable_json` says how bytes and NaN are shown. In a table, bytes that are text are text.
         nothing: What stands in the place of a table without rows.
     """
     if output == "json":
@@ -58,8 +59,21 @@ def write_rows(
     else:
         table = Table(*names, box=box.SIMPLE_HEAD, pad_edge=False)
         for row in rows:
-            table.add_row(*[_cell(row[name]) for name in names])
+            table.add_row(*[_cell(_readable(row[name])) for name in names])
         standard_output().print(*([title, table] if table.row_count else [nothing]), sep="\n")
+
+
+def _readable(value: Any) -> Any:
+    """The same with text in the place of bytes that are printable UTF-8."""
+    if isinstance(value, dict):
+        return {name: _readable(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_readable(inner) for inner in value]
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            text = value.decode()
+            return text if text.isprintable() else value
+    return value
 
 
 def _cell(value: object) -> str:

@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from hindstream.projects.sample_files import sample_files
 from hindstream.projects.shape import UNIT_MS, Shape, example_shape
 from hindstream.projects.source_text import (
     column_text,
@@ -25,7 +26,7 @@ from hindstream.projects.source_text import (
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -39,8 +40,20 @@ TEMPLATES: dict[Template, str] = {
     "deduplication": "each event once",
 }
 
-_CHOICES: dict[Template, tuple[Choice, ...]] = {"aggregation": ("group", "number", "times"), "deduplication": ("id",)}
+SAMPLE_DECLARATION: dict[str, object] = {"source": "data/*.csv", "key": "country", "timestamp": "ordered_at"}
+"""How the files of a project without a topic are loaded."""
+
+_CHOICES: dict[Template, tuple[Choice, ...]] = {
+    "aggregation": ("group", "number", "repeats", "times"),
+    "deduplication": ("id",),
+}
 """What a template needs."""
+
+_SCHEME = re.compile(r"[a-z0-9+]{2,}:")
+"""Of URLs, and of tables and queries: ``s3://``, ``delta:``."""
+
+_RECORDS_TESTED = 4
+"""Of the test of an aggregation: two that count, one that closes their window, one that is too late."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -57,7 +70,8 @@ class Project:
         topic: What it reads.
         sink: What it writes.
         reasons: Why it is as it is, a sentence each.
-        has_sample: Whether it makes its own topic.
+        has_sample: Whether it has files of its own to load.
+        lake: How commands name the declaration of the topic's files; None: it does not come from files.
     """
 
     folder: Path
@@ -68,6 +82,7 @@ class Project:
     sink: str
     reasons: tuple[str, ...]
     has_sample: bool
+    lake: str | None
 
 
 def make_project(
@@ -77,6 +92,7 @@ def make_project(
     *,
     warehouse: str | None = None,
     taken: Collection[str] = (),
+    declaration: Mapping[str, object] | None = None,
 ) -> Project:
     """Makes a project.
 
@@ -86,11 +102,15 @@ def make_project(
         shape: Of the topic that it reads; None: the project has a topic of its own, of made-up orders.
         warehouse: Where the topic is; None: in the project.
         taken: Names of jobs and topics that are there already.
+        declaration: How the topic is loaded from files, by the names of the options of `hindstream.LakeTopic`; None:
+            it comes from elsewhere.
 
     Raises:
         ConfigurationError: One of the files is there already, or the folder cannot be written; nothing is written over.
     """
     of = shape or example_shape("orders")
+    if shape is None:
+        declaration = SAMPLE_DECLARATION
     verb = f"by-{of.window[1][:-1]}" if template == "aggregation" else "once"
     sink = _free_name(_job_name(f"{of.topic}-{verb}"), taken)
     module = _identifier(sink)
@@ -105,6 +125,8 @@ def make_project(
         "module": module,
         "warehouse": warehouse,
         "has_sample": shape is None,
+        "lake": None if declaration is None else _identifier(of.topic),
+        "declaration": _declared(declaration or {}),
         "reasons": reasons,
         **fields,
         "imports": _imports(str([fields[name] for name in ("key", "keys", "values", "group") if name in fields])),
@@ -116,10 +138,41 @@ def make_project(
         f"jobs/{module}.py": f"{template}.py.j2",
         f"tests/test_{module}.py": f"test_{template}.py.j2",
         f"dags/{module}.py": "dag.py.j2",
-        **({"sample_data.py": "sample_data.py.j2"} if shape is None else {}),
+        **({"jobs/lake.py": "lake.py.j2"} if declaration is not None else {}),
     }
-    _write(folder, {path: _templates().get_template(name).render(page) for path, name in files.items()})
-    return Project(folder, tuple(files), sink, f"jobs/{module}.py:job", of.topic, sink, reasons, shape is None)
+    texts = {path: _templates().get_template(name).render(page) for path, name in files.items()}
+    texts |= sample_files() if shape is None else {}
+    _write(folder, texts)
+    return Project(
+        folder,
+        tuple(texts),
+        sink,
+        f"jobs/{module}.py:job",
+        of.topic,
+        sink,
+        reasons,
+        shape is None,
+        None if declaration is None else f"jobs/lake.py:{_identifier(of.topic)}",
+    )
+
+
+def _declared(declaration: Mapping[str, object]) -> list[str]:
+    """The arguments of a `hindstream.LakeTopic` but for its name; a path is one from the project's folder."""
+    arguments = {name: value for name, value in declaration.items() if name != "name"}
+    return [f"{name}={_argument(name, value)}" for name, value in arguments.items()]
+
+
+def _argument(name: str, value: object) -> str:
+    if name != "source":
+        return literal(tuple(value) if isinstance(value, list) and name == "value" else value)
+    sources = [value] if isinstance(value, str) else list(cast("Sequence[str]", value))
+    texts = [f"str(PROJECT / {literal(one)})" if not is_elsewhere(one) else literal(one) for one in sources]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def is_elsewhere(source: str) -> bool:
+    """Whether a source is no path, or an absolute one."""
+    return source.startswith(("/", "~")) or bool(_SCHEME.match(source))
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
@@ -150,16 +203,19 @@ def _aggregation(of: Shape) -> dict[str, Any]:
     given: dict[FieldPath, Any] = (
         {} if of.group_by is None else {of.group_by: sample(field_type(of.group_by, of.value_type))}
     )
-    ones = [dict(given), dict(given)]
+    ones = [dict(given) for _ in range(_RECORDS_TESTED)]
     number = of.number
     results: dict[str, Any] = {"records": 2}
     if number is not None:
         type_ = field_type(number, of.value_type)
-        numbers = [number_of(type_, n) for n in (1, 3)]
+        numbers = [number_of(type_, n) for n in (1, 3, 1, 3)]
         for one, value in zip(ones, numbers, strict=True):
             one[number] = value
-        plain = [float(value) if "decimal" in str(type_) else value for value in numbers]
+        plain = [float(value) if "decimal" in str(type_) else value for value in numbers[:2]]
         results |= {"total": sum(plain), "largest": max(plain)}
+    if of.id is not None and of.repeats:
+        for n, one in enumerate(ones, 1):
+            one[of.id] = sample(field_type(of.id, of.value_type), n)
     key = sample(of.key_type) if of.has_keys else None
     group: Any = "all" if of.group_by is None else given[of.group_by]
     if of.has_keys:
@@ -169,6 +225,7 @@ def _aggregation(of: Shape) -> dict[str, Any]:
         "grace": f"{of.grace[1]}={of.grace[0]}",
         "size_ms": size_ms,
         "closes_ms": size_ms + grace_ms,
+        "deduplication": _once(of) if of.repeats else None,
         "grouping": _grouping(of),
         "number": None if number is None else mapper_text(number, of.value_type),
         "key": literal(key),
@@ -183,8 +240,7 @@ def _deduplication(of: Shape) -> dict[str, Any]:
     keys = [sample(of.key_type, n) if of.has_keys else None for n in (1, 2)]
     if of.id is not None:
         ids = [{of.id: sample(field_type(of.id, of.value_type), n)} for n in (1, 2)]
-        by = "deduplicate_by_key_value" if of.has_keys else "deduplicate"
-        call = f"{by}({mapper_text(of.id, of.value_type)}, timedelta(days=1)"
+        call = _once(of)
         keys = [keys[0], keys[0]]
     elif of.has_keys:
         ids, call = [{}, {}], "deduplicate_by_key(timedelta(days=1)"
@@ -197,6 +253,13 @@ def _deduplication(of: Shape) -> dict[str, Any]:
         "values": [_value(one, of) for one in ids],
         "column": None if of.id is None or "." in "".join(of.id) else column_text(of.id),
     }
+
+
+def _once(of: Shape) -> str:
+    """The call that drops what has an id that came before, without its end."""
+    assert of.id is not None  # noqa: S101 - asked for where there is one
+    by = "deduplicate_by_key_value" if of.has_keys else "deduplicate"
+    return f"{by}({mapper_text(of.id, of.value_type)}, timedelta(days=1)"
 
 
 def _value(given: dict[FieldPath, Any], of: Shape) -> str:

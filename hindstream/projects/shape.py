@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hindstream.console.numbers import percent_text
 from statelib.columns.arrow_buffers import is_any_list
 from statelib.errors.counted import counted
 from statelib.topics.summary import scanned, summarize
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
 
 Unit = Literal["minutes", "hours", "days"]
 
-Choice = Literal["group", "number", "id", "times"]
+Choice = Literal["group", "number", "id", "repeats", "times"]
 
 UNIT_MS: dict[Unit, int] = {"minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 
 _GRACES: tuple[tuple[int, Unit], ...] = (
     (1, "minutes"), (10, "minutes"), (1, "hours"), (6, "hours"), (1, "days"), (2, "days"), (7, "days"), (30, "days"),
 )  # fmt: skip
+_MOST_REPEATS = 0.1
+"""Where more ids come again, events share them: those of customers, not of orders."""
+
 _WINDOWS = 20
 """So many windows there should be, at the least."""
 
@@ -67,6 +71,7 @@ class Shape:
         has_keys: Whether the topic's records have keys.
         number: A numeric field to add up; None: there is none.
         id: A field that tells events apart; None: there is none.
+        repeats: Which share of the first records have an id that came before; 0 where so many do that it is no id.
         window: Size of the windows.
         grace: How late records may come.
         reasons: Why the group, the number, the id and the times are what they are, a sentence each.
@@ -79,6 +84,7 @@ class Shape:
     has_keys: bool
     number: Path | None
     id: Path | None
+    repeats: float
     window: tuple[int, Unit]
     grace: tuple[int, Unit]
     reasons: Mapping[Choice, str] = field(default_factory=dict)
@@ -134,6 +140,8 @@ def shape_of(archive: TopicVersion) -> Shape:
     number = _number([one for one in fields if one is not group])
     found = _id(fields)
     window, grace, of_times = _times(archive)
+    repeats = 0.0 if found is None or found is group else 1 - found.distinct
+    repeats = repeats if repeats <= _MOST_REPEATS else 0.0
     return Shape(
         topic=archive.topic,
         key_type=archive.table_schema.field("key").type,
@@ -142,21 +150,25 @@ def shape_of(archive: TopicVersion) -> Shape:
         has_keys=has_keys,
         number=None if number is None else number.path,
         id=None if found is None else found.path,
+        repeats=repeats,
         window=window,
         grace=grace,
         reasons={
             "group": _of_group(group, has_keys=has_keys),
             "number": _of_number(number),
             "id": _of_id(found, has_keys=has_keys),
+            **({"repeats": _of_repeats(found, repeats)} if found is not None and repeats else {}),
             "times": of_times,
         },
     )
 
 
 def example_shape(topic: str) -> Shape:
-    """That of a project without a topic: orders of customers."""
-    value = pa.struct([("order_id", pa.string()), ("amount", pa.float64()), ("country", pa.string())])
-    return Shape(topic, pa.string(), value, None, True, ("amount",), ("order_id",), (1, "hours"), (1, "hours"))
+    """That of a project without a topic: orders, as `hindstream.projects.sample_files` has them."""
+    names = ("order_id", "customer")
+    fields = [*((name, pa.string()) for name in names), ("amount", pa.float64()), ("channel", pa.string())]
+    day: tuple[int, Unit] = (1, "days")
+    return Shape(topic, pa.string(), pa.struct(fields), None, True, ("amount",), ("order_id",), 0.02, day, day)
 
 
 def _first_records(archive: TopicVersion) -> pa.Table:
@@ -239,6 +251,10 @@ def _of_id(found: _Field | None, *, has_keys: bool) -> str:
     if found is not None:
         return f"Events are told apart by {found.shown}{' and their key' if has_keys else ''}."
     return f"No field is called like an id: events are told apart by {'their key' if has_keys else 'the first field'}."
+
+
+def _of_repeats(found: _Field, repeats: float) -> str:
+    return f"{found.shown} comes again in {percent_text(repeats, 1)} of the first records: these are dropped."
 
 
 def _of_number(number: _Field | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import importlib.util
 import json
 import sys
@@ -15,9 +16,13 @@ import pytest
 from hindstream.projects.project import TEMPLATES, make_project
 from hindstream.projects.shape import shape_of
 from hindstream.spark.expectations.plan_time import check_expectations
-from statelib import ConfigurationError, load_job
+from statelib import ConfigurationError, LakeTopic, load_job
 from statelib.commits.archives import open_archive
+from statelib.job.lake_topic import load_lake_topic
 from statelib.storage import Storage
+from statelib.topics.append import append_records
+from statelib.topics.archive import TopicArchive
+from statelib.topics.schema import TIMESTAMP, topic_schema
 from tests.command import hindstream, run
 from tests.hindstream.projects.topics import RECORDS, TOPICS, make_topic
 from tests.task.pipeline import Pipeline
@@ -58,7 +63,17 @@ def test_its_test_passes_and_its_job_runs(tmp_path, topic, template) -> None:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_file_is_what_it_is_called(tmp_path, topic) -> None:
-    made = make_project(tmp_path / "p", "aggregation", shape_of(make_topic(tmp_path / "w", topic)), warehouse="w")
+    declared = {
+        "source": ["data/*.csv", "s3://lake/x"],
+        "value": ["a", "b"],
+        "types": {"a b": "string"},
+        "partitions": 2,
+    }
+    shape = shape_of(make_topic(tmp_path / "w", topic))
+    made = make_project(tmp_path / "p", "aggregation", shape, warehouse="w", declaration=declared)
+    assert load_lake_topic(str(made.folder / made.lake)) == LakeTopic(
+        topic, (str(tmp_path / "p/data/*.csv"), "s3://lake/x"), value=("a", "b"), types={"a b": "string"}, partitions=2
+    )
     for file in made.files:
         text = (made.folder / file).read_text()
         assert text.endswith("\n")
@@ -86,6 +101,26 @@ def test_choices_are_sensible_and_said(tmp_path) -> None:
     assert choices(tmp_path, "plain.numbers").number == ()
     assert choices(tmp_path, "bytes-without-keys").number is None
     assert choices(tmp_path, "no-fields-to-use").reasons["group"].startswith("The topic has no keys, and no field")
+
+
+def test_what_comes_again_counts_once_if_little_does(tmp_path) -> None:
+    shape = replace(choices(tmp_path, "odd"), repeats=0.02)
+    made = make_project(tmp_path / "p", "aggregation", shape, warehouse="w")
+    (test,) = its_tests(made.folder)
+    test()
+    assert '.deduplicate_by_key_value(pc.field("value", "order.id")' in (made.folder / made.files[3]).read_text()
+
+
+@pytest.mark.parametrize(("ids", "dropped"), [(90, False), (85, True), (9, False)])
+def test_ids_that_most_records_share_are_no_ids_of_events(tmp_path, ids, dropped) -> None:
+    value = pa.struct([("customer_id", pa.int64()), ("amount", pa.float64())])
+    archive = TopicArchive.create(str(tmp_path / "t"), topic_schema(pa.string(), value), 1)
+    rows = [{"key": "k", "value": {"customer_id": n % ids, "amount": 1.0}, "timestamp": n * 1000} for n in range(90)]
+    columns = pa.schema([("key", pa.string()), ("value", value), ("timestamp", TIMESTAMP)])
+    append_records(archive, pa.Table.from_pylist(rows, columns), attempt="a", app_id="t", app_version=1)
+    shape = shape_of(archive.refresh())
+    assert bool(shape.repeats) is dropped
+    assert ("repeats" in shape.reasons) is dropped
 
 
 def test_grace_is_as_long_as_records_are_late(tmp_path) -> None:
@@ -122,7 +157,8 @@ def test_the_commands_make_a_project_that_runs(tmp_path) -> None:
     made = hindstream("init", "p", "--template", "deduplication", "--output", "json", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     found = json.loads(made.stdout)
-    assert "pytest && python sample_data.py && hindstream run jobs/orders_once.py:job" in made.stderr
+    load = "hindstream ingest jobs/lake.py:orders --on-bad-record quarantine"
+    assert f"pytest && {load} && hindstream run jobs/orders_once.py:job" in made.stderr
     folder = tmp_path / "p"
     tried = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
     assert tried.returncode == 0, tried.stdout
@@ -130,11 +166,15 @@ def test_the_commands_make_a_project_that_runs(tmp_path) -> None:
     (dag,) = (folder / "dags").glob("*.py")
     parsed = run(sys.executable, "-W", "ignore", str(dag), cwd=folder, AIRFLOW_HOME=str(tmp_path / "airflow"))
     assert parsed.returncode == 0, parsed.stderr
-    assert run(sys.executable, "sample_data.py", cwd=folder).returncode == 0
+    loaded = hindstream(*load.split()[1:], "--output", "json", cwd=folder)
+    assert loaded.returncode == 0, loaded.stderr
+    rows = [row for file in folder.glob("data/*.csv") for row in csv.DictReader(file.read_text().splitlines())]
+    good = [row["order_id"] for row in rows if row["ordered_at"].startswith("202")]
+    assert json.loads(loaded.stdout)["bad_rows"] == len(rows) - len(good) == 3
     replayed = hindstream("run", found["reference"], "--output", "json", cwd=folder)
     assert replayed.returncode == 0, replayed.stderr
     result = json.loads(replayed.stdout)
-    assert (result["records_read"], result["records_written"]) == (468, {"orders-once": 432})
+    assert (result["records_read"], result["records_written"]) == (len(good), {"orders-once": len({*good})})
     assert (folder / "warehouse" / "jobs" / "orders-once" / "reports" / "index.html").is_file()
 
 
