@@ -72,7 +72,7 @@ def ingest(
     ] = None,
     partitions: Annotated[int | None, typer.Option(min=1, help="Of a new topic. Default: 4.")] = None,
     format: Annotated[  # noqa: A002 - the option's name
-        Literal["parquet", "csv", "json", "avro"] | None,
+        Literal["parquet", "csv", "json", "avro", "bytes"] | None,
         typer.Option(help="Of the files. Default: what their names and content say."),
     ] = None,
     layout: Annotated[
@@ -86,8 +86,19 @@ def ingest(
         list[str] | None,
         typer.Option("--type", metavar="FIELD=TYPE", help="The type of a field of CSV or JSON: zip=string; repeat it."),
     ] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Between values of CSV. Default: found out.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of CSV. Default: utf-8.")] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="Between values of CSV; default: found out. Behind values of .bin; default: a line break."),
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of CSV and JSON. Default: utf-8.")] = None,
+    key_serde: Annotated[
+        str | None, typer.Option(help="Of keys that are bytes: registry, json, string, int64, ..., FILE.py:NAME.")
+    ] = None,
+    value_serde: Annotated[str | None, typer.Option(help="The same of values.")] = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The schema registry for keys and values in its wire format."),
+    ] = None,
     on_bad_record: Annotated[
         Literal["fail", "quarantine"] | None,
         typer.Option(help="A bad row ends the load (the default), or goes to the topic <topic>-quarantine."),
@@ -112,7 +123,7 @@ def ingest(
         "key": key, "value": tuple(value or ()), "timestamp": timestamp, "timestamp_unit": timestamp_unit,
         "timestamp_format": timestamp_format, "timezone": timezone, "order": order, "partitions": partitions,
         "format": format, "layout": layout, "envelope": envelope, "types": types, "delimiter": delimiter,
-        "encoding": encoding,
+        "encoding": encoding, "key_serde": key_serde, "value_serde": value_serde, "registry": registry,
     }  # fmt: skip
     asked = lake_topic(topic, tuple(sources or ()), {name: given for name, given in options.items() if given}, given)
     if dry_run:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
     from statelib.ingest.load import Loaded
     from statelib.ingest.profile import Profile, TimeProfile
+    from statelib.serdes.schema_source import SchemaSource
     from statelib.settings.settings import Settings
 
 
@@ -55,6 +56,8 @@ def lake_topic(name: str, sources: tuple[str, ...], options: dict[str, Any], set
         return load_lake_topic(name)
     if "types" in options:
         options["types"] = dict(_field_and_type(text) for text in options["types"])
+    if "registry" in options:
+        options["registry"] = _registry(options["registry"])
     if len(options.get("value", ())) == 1 and not is_template(options["value"][0]):
         options["value"] = options["value"][0]
     if sources:
@@ -76,7 +79,21 @@ def _declared_before(topic: str, settings: Settings) -> LakeTopic:
     if newest is None:
         step = f"name files: hindstream ingest {topic} 'data/*.csv' --timestamp FIELD"
         raise ConfigurationError("the topic has not been loaded from files yet", topic=topic, next_step=step)
-    return topic_declared(newest.declaration)
+    return topic_declared(newest.declaration, _registry)
+
+
+def _registry(url: str) -> SchemaSource:
+    """The schema registry at an address.
+
+    Raises:
+        ConfigurationError: It is no address, or the packages for it are not installed.
+    """
+    try:
+        from hindstream.kafka.registry import SchemaRegistry  # noqa: PLC0415 - an extra
+    except ImportError:
+        step = "pip install 'hindstream[kafka]'"
+        raise ConfigurationError("the packages for a schema registry are not installed", next_step=step) from None
+    return SchemaRegistry(url)
 
 
 def run_ingest(topic: LakeTopic, settings: Settings, output: Output = "table") -> None:
@@ -205,8 +222,9 @@ def _disorder(times: TimeProfile, sampled: int) -> str:
 
 
 def _keys(profile: Profile, topic: LakeTopic) -> str:
-    if topic.key is None:
+    if topic.key is None and not profile.distinct_keys:
         return "none"
     top = ", ".join(f"{key} {percent_text(count, profile.sampled)}" for key, count in profile.top_keys[:3])
     nulls = f"; {percent_text(profile.null_keys, profile.sampled)} have none" if profile.null_keys else ""
-    return f"{topic.key}: {count_text(profile.distinct_keys)} distinct, most often {top}{nulls}"
+    where = topic.key or "of the records themselves"
+    return f"{where}: {count_text(profile.distinct_keys)} distinct, most often {top}{nulls}"

@@ -136,6 +136,10 @@ def _is_serde(value: object) -> bool:
     return not isinstance(value, type) and all(hasattr(value, name) for name in ("serialize", "deserialize"))
 
 
+def _is_schema_source(value: object) -> bool:
+    return not isinstance(value, type) and all(hasattr(value, name) for name in ("schema", "id_of"))
+
+
 def _one_of(*names: str) -> Callable[[object], bool]:
     return lambda value: not set(names).isdisjoint(class_names(value))
 
@@ -153,6 +157,7 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "ProcessorSupplierLike": ("a processor's class", lambda value: callable(value) or _is_supplier(value)),
     "Serde": ("a serde", _is_serde),
     "SerdeLike": ("a serde or an Arrow type", lambda value: _is_serde(value) or "DataType" in class_names(value)),
+    "SchemaSource": ("a SchemaRegistry", _is_schema_source),
     "BytesStoreSupplier": ("a supplier of Stores", lambda value: class_names(value)[0].endswith("BytesStoreSupplier")),
     "Stream": ("a KStream", _one_of("KStream")),
     "Table": ("a KTable", _one_of("KTable")),

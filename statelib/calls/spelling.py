@@ -57,6 +57,7 @@ WRITTEN = {
     "Repartitioned": 'write Repartitioned.as_("name")',
     "Stream": "StreamsBuilder.stream(topic) gives one",
     "Table": "StreamsBuilder.table(topic), to_table() and aggregations give one",
+    "SchemaSource": 'write hindstream.kafka.SchemaRegistry("https://registry.example.com")',
     "Serde": "JsonSerde(arrow_type), AvroSerde, ProtobufSerde, StringSerde, or serde_for(arrow_type)",
     "SerdeLike": "give pa.string(), pa.int64() and so on, or a serde such as JsonSerde(arrow_type)",
     "SessionWindows": "write SessionWindows.of_inactivity_gap_and_grace(gap, grace)",

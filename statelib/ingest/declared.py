@@ -8,25 +8,37 @@ from typing import TYPE_CHECKING, Any
 from statelib.job.lake_topic import LakeTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-_NOT_KEPT = ("key_serde",)
+    from statelib.serdes.schema_source import SchemaSource
+
+_SERDES = ("key_serde", "value_serde")
+_REGISTRY = "registry"
 _TUPLES = ("source", "value")
 
 
 def declaration_of(topic: LakeTopic) -> dict[str, object]:
-    """The options of a topic that have a value, as JSON data; a serde for keys is code, and is not kept."""
-    given = {field.name: getattr(topic, field.name) for field in fields(topic) if field.name not in _NOT_KEPT}
+    """The options of a topic that have a value, as JSON data; of a registry its URL, and no serde that is code."""
+    given: dict[str, Any] = {field.name: getattr(topic, field.name) for field in fields(topic)}
+    given[_REGISTRY] = getattr(topic.registry, "url", None)
+    given |= {name: given[name] if isinstance(given[name], str) else None for name in _SERDES}
     kept = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
     return {
         name: dict(value) if name == "types" else value for name, value in kept.items() if value not in (None, [], {})
     }
 
 
-def topic_declared(declaration: Mapping[str, Any]) -> LakeTopic:
-    """The inverse of `declaration_of`."""
+def topic_declared(declaration: Mapping[str, Any], registry: Callable[[str], SchemaSource]) -> LakeTopic:
+    """The inverse of `declaration_of`.
+
+    Args:
+        declaration: What that gave.
+        registry: Opens the registry with a URL.
+    """
     given: dict[str, Any] = {
         name: tuple(value) if name in _TUPLES and isinstance(value, list) else value
         for name, value in declaration.items()
     }
+    if _REGISTRY in given:
+        given[_REGISTRY] = registry(given[_REGISTRY])
     return LakeTopic(**given)

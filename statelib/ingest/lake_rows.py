@@ -7,20 +7,24 @@ of `statelib.ingest.envelopes.placed`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.errors.kinds import InputError
 from statelib.ingest.envelopes import placed
 from statelib.ingest.envelopes.aiven import from_aiven
+from statelib.ingest.envelopes.contents import Contents
 from statelib.ingest.envelopes.debezium import from_debezium
 from statelib.ingest.envelopes.kcat import from_kcat
 from statelib.ingest.formats.compression import open_content
-from statelib.ingest.formats.rows import Rows
+from statelib.ingest.formats.rows import BadRow, Rows
 from statelib.ingest.formats.unreadable import unreadable
+from statelib.ingest.values.deserializers import framing
+from statelib.ingest.values.fields import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,17 +46,21 @@ class LakeReader:
         files: Reads the files themselves.
         layout: What a file's rows are.
         envelope: What their values are wrapped in.
-        types: Of fields of values in JSON.
+        contents: How keys and values are read that are bytes or JSON.
+        key: Of plain files: the field of keys that `contents` reads; None: it reads none.
+        value: The same of values.
     """
 
     files: FileReader
     layout: Layout = "files"
     envelope: Envelope = "rows"
-    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    contents: Contents = field(default_factory=Contents)
+    key: str | None = None
+    value: str | None = None
 
     def is_exact(self, file: SourceFile) -> bool:
         """Whether a file says itself which types the fields of values have."""
-        return self.layout in {"files", "connect"} and self.files.is_exact(file)
+        return not self.contents.reads_bytes and self.layout in {"files", "connect"} and self.files.is_exact(file)
 
     def schema(self, file: SourceFile) -> pa.Schema:
         """The fields of values and what is beside them: as the file says, or as its beginning looks like.
@@ -60,7 +68,7 @@ class LakeReader:
         Raises:
             InputError: It cannot be read.
         """
-        if self.layout == "files" and self.envelope == "rows":
+        if self.layout == "files" and self.envelope == "rows" and not self.contents.reads_bytes:
             return _with_constants(self.files.schema(file), file)
         if self.is_exact(file) and file.place is None:
             none = pa.RecordBatch.from_pylist([], schema=_with_constants(self.files.schema(file), file))
@@ -88,48 +96,88 @@ class LakeReader:
             return
         for rows in self.files.rows(file, columns):
             if self.layout == "kcat":
-                yield from_kcat(rows, self.types)
+                yield from_kcat(rows, self.contents)
             elif self.layout == "aiven":
-                yield _at_place(file, from_aiven(rows, self.types))
+                yield _at_place(file, from_aiven(rows, self.contents))
             else:
-                yield _constant(rows, file)
+                yield self._read(_constant(rows, file))
+
+    def _read(self, rows: Rows) -> Rows:
+        """Plain rows with the fields read that are bytes; of changes in such a field, the change."""
+        bad: list[BadRow] = []
+        columns = rows.columns
+        if self.value is not None and self.envelope == "debezium":
+            fields, nothing, bad = self.contents.fields(value_at(columns, self.value), rows.numbers)
+            columns = pa.RecordBatch.from_pydict({**fields, placed.TOMBSTONE: nothing})
+        elif self.value is not None and self.value in columns.schema.names:
+            read, bad = self.contents.value_of(columns[self.value], rows.numbers)
+            columns = columns.set_column(columns.schema.get_field_index(self.value), self.value, read)
+        if self.key in columns.schema.names and _is_bytes(columns.schema.field(self.key).type):
+            key = columns[self.key]
+            read, bad_keys = self.contents.keys(key, rows.numbers)
+            columns = columns.set_column(columns.schema.get_field_index(self.key), self.key, read)
+            columns = columns.append_column(placed.KEY_BYTES, key.cast(pa.binary()))
+            bad = [*bad, *bad_keys]
+        return placed.without(bad, Rows(columns, rows.numbers, rows.bad))
 
     def _of_connect(self, file: SourceFile) -> Iterator[Rows]:
         """Values with their keys and headers from the files beside them."""
         assert file.place is not None  # noqa: S101 - a file of Connect has one
-        keys = self._column(file if file.place.is_tombstones else file.place.keys)
+        keys = self._column(file if file.place.is_tombstones else file.place.keys, of_keys=True)
         headers = self._column(file.place.headers)
         if file.place.is_tombstones:
             assert keys is not None  # noqa: S101 - it is the file itself
             parts: Iterator[Rows] = iter([_nothing(len(keys))])
         else:
-            parts = map(_with_tombstones, self.files.rows(file))
+            parts = map(_with_tombstones, self._values(file))
         last = 0
         for rows in parts:
-            made = {name: rows.columns[name] for name in rows.columns.schema.names}
+            made, bad = self._fields(rows)
             for name, column in ((placed.KEY, keys), (placed.HEADERS, headers)):
                 if column is not None:
                     made[name] = _beside(column, rows, file)
+            if placed.KEY in made and self.contents.key is not None:
+                made[placed.KEY], bad_keys = self.contents.keys(made[placed.KEY], rows.numbers)
+                bad = [*bad, *bad_keys]
             if placed.HEADERS in made:
                 made[placed.HEADERS] = _as_headers(made[placed.HEADERS])
             last = max(last, *rows.numbers.tolist(), *(row.row for row in rows.bad), 0)
-            yield _at_place(file, Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
+            whole = Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad)
+            yield _at_place(file, placed.without(bad, whole))
         if keys is not None and last != len(keys):
             what = f"a file ends at row {last}, and the file of its keys at row {len(keys)}"
             raise InputError(what, file=file.path, next_step="copy both files again from the bucket of the connector")
 
-    def _column(self, file: SourceFile | None) -> pa.Array | None:
+    def _values(self, file: SourceFile) -> Iterator[Rows]:
+        return replace(self.files, framing=framing(self.contents.value)).rows(file)
+
+    def _fields(self, rows: Rows) -> tuple[dict[str, pa.Array], list[BadRow]]:
+        """The fields of values, and what is beside them."""
+        made = {name: rows.columns[name] for name in rows.columns.schema.names}
+        if self.contents.value is None or placed.ONLY_FIELD not in made:
+            return made, []
+        fields, nothing, bad = self.contents.fields(made.pop(placed.ONLY_FIELD), rows.numbers)
+        gone = pc.or_(nothing, made[placed.TOMBSTONE]) if placed.TOMBSTONE in made else nothing
+        return {**fields, **made, placed.TOMBSTONE: gone}, bad
+
+    def _column(self, file: SourceFile | None, *, of_keys: bool = False) -> pa.Array | None:
         """What a file of keys or headers has, as one column."""
         if file is None:
             return None
-        if self.files.format_of(file) == "json":
-            return _json_values(file, self.files.options)
-        batches = [rows.columns for rows in self.files.rows(file)]
+        files = replace(self.files, framing=framing(self.contents.key) if of_keys else None)
+        files = replace(files, format=files.format_named(file) or files.format)
+        if files.format_of(file) == "json":
+            return _json_values(file, files.options)
+        batches = [rows.columns for rows in files.rows(file)]
         if not batches:
             return pa.nulls(0)
         if batches[0].schema.names in _ONE_COLUMN:
             return pa.chunked_array([batch.column(0) for batch in batches]).combine_chunks()
         return pa.Table.from_batches(batches).to_struct_array().combine_chunks()
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_))
 
 
 def _with_constants(schema: pa.Schema, file: SourceFile) -> pa.Schema:

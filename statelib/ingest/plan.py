@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
@@ -13,7 +13,8 @@ from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.envelopes import placed
 from statelib.ingest.envelopes.aiven import is_aiven
-from statelib.ingest.envelopes.kcat import is_kcat
+from statelib.ingest.envelopes.contents import Contents
+from statelib.ingest.envelopes.kcat import BYTEWISE, is_kcat
 from statelib.ingest.formats.csv import CsvDialect
 from statelib.ingest.formats.read import FileReader
 from statelib.ingest.lake_rows import LakeReader
@@ -21,6 +22,7 @@ from statelib.ingest.ledger import Ledger
 from statelib.ingest.records import RecordShape
 from statelib.ingest.sources.find import find_files
 from statelib.ingest.sources.layouts import placed_by_aiven, placed_by_connect
+from statelib.ingest.values.deserializers import REGISTRY, deserializer
 from statelib.ingest.values.fields import check_known, columns_in, is_template, type_at, value_at
 from statelib.ingest.values.times import TimeRule, described, resolved
 from statelib.ingest.values.types import storable, type_named, united_text
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.ingest.sources.files import SourceFile
+    from statelib.ingest.values.deserializers import Deserializer
     from statelib.job.lake_topic import LakeTopic, Layout
+    from statelib.serdes import Serde
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 
@@ -104,12 +108,11 @@ def plan_load(
         return None, archive, ledger
     _check_timezone(topic)
     declared = {name: type_named(given) for name, given in topic.types.items()}
-    lake = LakeReader(reader, layout, topic.envelope)
+    lake = _reader(topic, layout, reader)
     schema, types = _united_schema(lake, files, {**_types_of(archive, topic), **declared})
     if layout == "files" and topic.envelope == "rows":
-        lake = replace(lake, files=replace(reader, types=types))
-    else:
-        lake = replace(lake, types=types)
+        lake = replace(lake, files=replace(lake.files, types=types))
+    lake = replace(lake, contents=replace(lake.contents, types=types))
     if (
         layout == "files"
         and topic.envelope == "rows"
@@ -117,6 +120,9 @@ def plan_load(
     ):
         step = "rename the field: names that begin with @ stand for parts of records"
         raise ConfigurationError("a field has a name that is reserved", field=reserved[0], next_step=step)
+    told = [field for field in schema if field.name not in placed.RESERVED]
+    if lake.contents.reads_bytes and all(pa.types.is_null(field.type) for field in told):
+        _check_some_are_read(lake, files, topic)
     shape, sample = _shape(topic, lake, files, schema, archive)
     plan = LoadPlan(
         topic=topic,
@@ -162,19 +168,61 @@ def _laid_out(topic: LakeTopic, found: list[SourceFile], reader: FileReader) -> 
     raise ConfigurationError(what, topic=topic.name, next_step=f"they should be {example}, or leave --layout out")
 
 
+def _reader(topic: LakeTopic, layout: Layout, files: FileReader) -> LakeReader:
+    """Reads the rows, with keys and values that are bytes.
+
+    Raises:
+        ConfigurationError: There is no such serde, or it is not said which field is to be read by it.
+    """
+    key, value = topic.key_serde, topic.value_serde
+    if topic.registry is not None and key is None and value is None:
+        key = value = REGISTRY
+    contents = Contents(
+        key=None if key is None else deserializer(key, topic.registry),
+        value=None if value is None else deserializer(value, topic.registry),
+    )
+    if layout == "kcat" and contents.reads_bytes:
+        files = replace(files, dialect=replace(files.dialect, encoding=BYTEWISE))
+    if layout != "files":
+        return LakeReader(files, layout, topic.envelope, contents)
+    if contents.value is not None and not isinstance(topic.value, str):
+        step = "name the field with --value, or leave --value-serde out"
+        raise ConfigurationError("it is not said which field has the values' bytes", topic=topic.name, next_step=step)
+    key_field = topic.key if contents.key is not None and topic.envelope == "rows" else None
+    value_field = topic.value if contents.value is not None and isinstance(topic.value, str) else None
+    return LakeReader(files, layout, topic.envelope, contents, key_field, value_field)
+
+
+def _check_some_are_read(lake: LakeReader, files: Sequence[SourceFile], topic: LakeTopic) -> None:
+    """Says why no value could be read, where a part of records is wanted that only values tell.
+
+    Raises:
+        InputError: A value could not be read.
+    """
+    first = next((rows for file in files for rows in lake.rows(file)), None)
+    if first is None or not first.bad or (topic.key is None and placed.TIMESTAMP in first.columns.schema.names):
+        return
+    row = first.bad[0]
+    step = "check which bytes these are: --key-serde, --value-serde, --registry"
+    raise InputError(
+        f"a row cannot become a record: {row.reason}", file=files[0].path, row=row.row, field=row.field, next_step=step
+    )
+
+
 def _shape(
     topic: LakeTopic, reader: LakeReader, files: Sequence[SourceFile], schema: pa.Schema, archive: TopicArchive | None
 ) -> tuple[RecordShape, pa.Array]:
     """How rows become records, and a sample of what their timestamps are read from."""
     timestamp = _timestamp(topic, schema)
     key = topic.key or (placed.KEY if placed.KEY in schema.names else None)
+    value = () if reader.value is not None and reader.envelope == "debezium" else topic.value
     order = topic.order or ("offset" if placed.OFFSET in schema.names else "timestamp")
     order_field = {"timestamp": None, "arrival": None, "offset": placed.OFFSET}.get(order, order)
     if not all(file.place is not None and file.place.is_tombstones for file in files):
         for option, path in (("key", key), ("timestamp", timestamp), ("order", order_field)):
             if path is not None:
                 check_known(path, [schema], option)
-        for path in [topic.value] if isinstance(topic.value, str) else topic.value:
+        for path in [value] if isinstance(value, str) else value:
             check_known(path, [schema], "value")
     rule = TimeRule(topic.timestamp_unit, topic.timestamp_format, topic.timezone)
     sample = _sample(reader, files, timestamp)
@@ -182,14 +230,19 @@ def _shape(
     shape = RecordShape(
         key=key,
         key_type=_key_type(key, schema, archive),
-        value=topic.value,
+        value=value,
         timestamp=timestamp,
         time_rule=rule,
         order=order,
         partitions=_partitions(topic, reader, files, archive),
-        key_serde=topic.key_serde,
+        key_serde=_serializer(reader.contents.key),
     )
     return shape, sample
+
+
+def _serializer(key: Deserializer | None) -> Serde | None:
+    """What writes keys, to choose their partition; of a registry's keys their own bytes do that."""
+    return cast("Serde", key) if hasattr(key, "serialize") else None
 
 
 def _timestamps_described(shape: RecordShape, sample: pa.Array) -> str:

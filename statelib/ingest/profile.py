@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -138,7 +140,7 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         times.end_file()
     rows_in_all = sum(estimated_rows(file, plan.reader.files) for file in plan.files)
     together = pa.concat_tables([plan.schema.empty_table(), *tables], promote_options="permissive")
-    counts = pc.value_counts(pa.chunked_array(keys, plan.shape.key_type)).to_pylist()
+    counts = _counts(pa.chunked_array(keys, plan.shape.key_type))
     top = sorted(counts, key=lambda one: -one["counts"])
     good = int(partitions.sum())
     return Profile(
@@ -161,6 +163,15 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         bad_rows=bad_rows,
         bad_examples=tuple(bad),
     )
+
+
+def _counts(keys: pa.ChunkedArray) -> list[dict[str, Any]]:
+    """How often each key comes; of keys with several fields their JSON."""
+    if pa.types.is_nested(keys.type):
+        found = Counter(None if key is None else json.dumps(key, default=str) for key in keys.to_pylist())
+        return [{"values": key, "counts": count} for key, count in found.items()]
+    counted: list[dict[str, Any]] = pc.value_counts(keys).to_pylist()
+    return counted
 
 
 def _spread(files: tuple[SourceFile, ...]) -> list[SourceFile]:

@@ -134,6 +134,7 @@ class RecordShape:
         if not placed.RESERVED_SET.isdisjoint(names):
             return [name for name in names if name not in placed.RESERVED]
         taken = {path for path in (self.key, self.timestamp) if path is not None and not is_template(path)}
+        taken.add(placed.KEY_BYTES)
         return [name for name in names if name not in taken]
 
     def columns(self) -> list[str] | None:
@@ -160,7 +161,8 @@ class RecordShape:
     def _partition(self, columns: pa.RecordBatch, key: pa.Array, numbers: NDArray[np.int64]) -> pa.Array:
         """The topic's own where it is told."""
         if placed.PARTITION not in columns.schema.names:
-            return pa.array(self._partition_of(key, numbers))
+            data = columns[placed.KEY_BYTES] if placed.KEY_BYTES in columns.schema.names else None
+            return pa.array(self._partition_of(key, data, numbers))
         told = columns[placed.PARTITION]
         largest = max(told.to_numpy(zero_copy_only=False), default=0)
         if largest >= self.partitions:
@@ -171,14 +173,17 @@ class RecordShape:
             raise ConfigurationError(what, next_step=step)
         return told
 
-    def _partition_of(self, key: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+    def _partition_of(
+        self, key: pa.Array, data: pa.BinaryArray | None, numbers: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
         """As Kafka's producer chooses it; records without a key take turns, by their rows' numbers."""
         if self.partitions == 1:
             return np.zeros(len(key), np.int32)
         if key.null_count == len(key):
             where = np.zeros(len(key), np.int32)
         else:
-            where = partition_for((self.key_serde or serde_for(key.type)).serialize(key), self.partitions)
+            data = (self.key_serde or serde_for(key.type)).serialize(key) if data is None else data
+            where = partition_for(data, self.partitions)
         if key.null_count:
             missing = key.is_null().to_numpy(zero_copy_only=False)
             where[missing] = (numbers[missing] - 1) % self.partitions

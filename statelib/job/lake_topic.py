@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from statelib.serdes import Serde
+    from statelib.serdes.schema_source import SchemaSource
 
-FileFormat = Literal["parquet", "csv", "json", "avro"]
+FileFormat = Literal["parquet", "csv", "json", "avro", "bytes"]
 Layout = Literal["files", "connect", "aiven", "kcat"]
 Envelope = Literal["rows", "debezium"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -56,9 +57,15 @@ class LakeTopic:
         envelope: What values are wrapped in: ``debezium``, whose changes of a database's rows become the rows; or
             ``rows``, nothing.
         types: Of fields of CSV and JSON that shall not be what they look like, such as ``{"zip": "string"}``.
-        delimiter: Between the values of CSV; None: what the first line has most of.
-        encoding: Of CSV.
-        key_serde: Serialises keys to choose the partition; None: Kafka's own serde for their type.
+        delimiter: Between the values of CSV (None: what the first line has most of), or behind each value of ``bytes``
+            (None: a line break).
+        encoding: Of CSV and JSON.
+        key_serde: Reads keys that are bytes in the files, and serialises keys to choose the partition; None: Kafka's
+            own serde for their type. A serde, or a name: ``registry``, ``json``, ``string``, ``int64``, ...
+            (`statelib.ingest.values.deserializers`).
+        value_serde: Reads values that are bytes in the files: a layout's, or those of the field that `value` names.
+        registry: The schema registry that ``registry`` stands for. If there is one, it is what reads keys and values
+            for which no serde is given.
 
     Raises:
         ConfigurationError: Kafka does not allow this name; there is no source; or a choice is not known.
@@ -74,13 +81,15 @@ class LakeTopic:
     timezone: str = "UTC"
     order: str | None = None
     partitions: int | None = None
-    format: Literal["parquet", "csv", "json", "avro"] | None = None
+    format: Literal["parquet", "csv", "json", "avro", "bytes"] | None = None
     layout: Literal["files", "connect", "aiven", "kcat"] | None = None
     envelope: Literal["rows", "debezium"] = "rows"
     types: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
     encoding: str = "utf-8"
-    key_serde: Serde | None = None
+    key_serde: Serde | str | None = None
+    value_serde: Serde | str | None = None
+    registry: SchemaSource | None = None
 
     def __post_init__(self) -> None:
         """Checks what can be checked without the files."""

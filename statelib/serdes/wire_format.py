@@ -116,6 +116,11 @@ def head_of(schema_id: int) -> bytes:
     return bytes([_MAGIC]) + schema_id.to_bytes(4, "big", signed=True)
 
 
+def id_in(head: bytes) -> int | None:
+    """The id in the first bytes of a value; None: these are no magic byte and id."""
+    return int.from_bytes(head[1:], "big", signed=True) if len(head) == HEAD_BYTES and head[0] == _MAGIC else None
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """By which id values are written.

@@ -26,8 +26,7 @@ from statelib.ingest.formats.rows import Rows
 from statelib.ingest.values.times import TimeRule, read_times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from statelib.ingest.envelopes.contents import Contents
 _PARTS = frozenset({"key", "value", "offset", "timestamp", "headers"})
 
 
@@ -36,17 +35,18 @@ def is_aiven(schema: pa.Schema) -> bool:
     return {"value", "offset"} <= {*schema.names} <= _PARTS
 
 
-def from_aiven(rows: Rows, types: Mapping[str, pa.DataType]) -> Rows:
+def from_aiven(rows: Rows, contents: Contents) -> Rows:
     """The fields of the values, with the columns of `statelib.ingest.envelopes.placed`."""
     given, count = rows.columns, len(rows.numbers)
     names = given.schema.names
     value = given["value"] if "value" in names else pa.nulls(count, pa.string())
-    fields, nothing, bad = placed.expanded(value, rows.numbers, types)
+    fields, nothing, bad = contents.fields(value, rows.numbers)
     made = {**fields, placed.TOMBSTONE: nothing}
     if "offset" in names:
         made[placed.OFFSET] = given["offset"].cast(pa.int64())
     if "key" in names:
-        made[placed.KEY] = given["key"]
+        made[placed.KEY], bad_keys = contents.keys(given["key"], rows.numbers)
+        bad = [*bad, *bad_keys]
     if "timestamp" in names:
         times = read_times(given["timestamp"], TimeRule(unit="ms"))
         made[placed.TIMESTAMP] = pa.array(times.microseconds // 1000, mask=~times.known)

@@ -15,21 +15,29 @@
     }
 
 The payload is text, which may be JSON, or an object where kcat decoded Avro. A message without payload is a tombstone.
+Keys and payloads that are no text stand there with their bytes as they are, but for control characters, which are
+escaped. So they come out whole if the file is read with a character for each byte.
 
-Source: ``json.c`` of kcat (``fmt_msg_output_json``).
+Sources: ``json.c`` of kcat (``fmt_msg_output_json``), ``yajl_encode.c`` of yajl (``yajl_string_encode``).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from statelib.ingest.envelopes import placed
 from statelib.ingest.formats.rows import Rows
+from statelib.ingest.values.deserializers import JsonText
+from statelib.serdes import StringSerde
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from statelib.ingest.envelopes.contents import Contents
+
+BYTEWISE = "latin-1"
+"""The encoding in which each byte is a character."""
 
 
 def is_kcat(schema: pa.Schema) -> bool:
@@ -37,30 +45,53 @@ def is_kcat(schema: pa.Schema) -> bool:
     return {"topic", "partition", "offset", "tstype", "ts", "payload"} <= {*schema.names}
 
 
-def from_kcat(rows: Rows, types: Mapping[str, pa.DataType]) -> Rows:
-    """The fields of the payloads, with the columns of `statelib.ingest.envelopes.placed`."""
+def from_kcat(rows: Rows, contents: Contents) -> Rows:
+    """The fields of the payloads, with the columns of `statelib.ingest.envelopes.placed`.
+
+    Args:
+        rows: Where keys or payloads are bytes, a character stands for each byte of text.
+        contents: How they are read.
+    """
     given, count = rows.columns, len(rows.numbers)
 
     def column(name: str, type_: pa.DataType) -> pa.Array:
         return given[name].cast(type_) if name in given.schema.names else pa.nulls(count, type_)
 
-    payload = given["payload"] if "payload" in given.schema.names else pa.nulls(count, pa.string())
-    fields, nothing, bad = placed.expanded(payload, rows.numbers, types)
+    def text(name: str) -> pa.Array:
+        return given[name] if name in given.schema.names else pa.nulls(count, pa.string())
+
+    if contents.reads_bytes:
+        as_text = StringSerde()
+        contents = replace(contents, key=contents.key or as_text, value=contents.value or JsonText())
+        payload, key = _as_written(text("payload")), _as_written(text("key"))
+    else:
+        payload, key = text("payload"), text("key")
+    fields, nothing, bad = contents.fields(payload, rows.numbers)
+    key, bad_keys = contents.keys(key, rows.numbers)
     made = {
         **fields,
         placed.PARTITION: column("partition", pa.int32()),
         placed.OFFSET: column("offset", pa.int64()),
-        placed.KEY: given["key"] if "key" in given.schema.names else pa.nulls(count, pa.string()),
+        placed.KEY: key,
         placed.TIMESTAMP: column("ts", pa.int64()),
         placed.TOMBSTONE: nothing,
     }
     if "headers" in given.schema.names and pa.types.is_list(given["headers"].type):
-        made[placed.HEADERS] = placed.header_array([_pairs(one) for one in given["headers"].to_pylist()])
-    return placed.without(bad, Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
+        encoding = BYTEWISE if contents.reads_bytes else "utf-8"
+        made[placed.HEADERS] = placed.header_array([_pairs(one, encoding) for one in given["headers"].to_pylist()])
+    return placed.without([*bad, *bad_keys], Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
 
 
-def _pairs(names_and_values: list[str | None] | None) -> list[tuple[str, bytes | None]] | None:
+def _as_written(text: pa.Array) -> pa.Array:
+    """The bytes that kcat wrote as they are between quotes."""
+    if not pa.types.is_string(text.type):
+        return text
+    return pa.array([None if one is None else one.encode(BYTEWISE) for one in text.to_pylist()], pa.binary())
+
+
+def _pairs(names_and_values: list[str | None] | None, encoding: str) -> list[tuple[str, bytes | None]] | None:
     if names_and_values is None:
         return None
-    pairs = zip(names_and_values[::2], names_and_values[1::2], strict=False)
-    return [(name or "", placed.as_bytes(value)) for name, value in pairs]
+    written = [None if one is None else one.encode(encoding) for one in names_and_values]
+    pairs = zip(written[::2], written[1::2], strict=False)
+    return [((name or b"").decode(errors="replace"), value) for name, value in pairs]

@@ -36,6 +36,9 @@ TIMESTAMP, HEADERS, TOMBSTONE = "@timestamp", "@headers", "@tombstone"
 RESERVED = (PARTITION, OFFSET, FIRST, KEY, TIMESTAMP, HEADERS, TOMBSTONE)
 RESERVED_SET = frozenset(RESERVED)
 
+KEY_BYTES = "@key-bytes"
+"""binary: a key as it was in Kafka, where it has been read: its bytes decide the partition."""
+
 ONLY_FIELD = "value"
 """The field of values that are no objects."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import lzma
 import zipfile
 from typing import TYPE_CHECKING
@@ -75,6 +76,23 @@ def open_content(file: SourceFile, options: Mapping[str, str]) -> pa.NativeFile:
     if codec is None:
         return opened
     return pa.PythonFile(lzma.open(opened), "r") if codec == "xz" else pa.CompressedInputStream(opened, codec)
+
+
+def open_text(file: SourceFile, options: Mapping[str, str], encoding: str) -> pa.NativeFile:
+    """The text in a file as UTF-8, decompressed.
+
+    Raises:
+        ConfigurationError: There is no such encoding.
+    """
+    opened = open_content(file, options)
+    try:
+        is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    except LookupError:
+        step = "name one that Python has, such as utf-8, utf-16 or latin-1"
+        raise ConfigurationError(
+            "there is no such encoding", setting="encoding", given=encoding, next_step=step
+        ) from None
+    return opened if is_utf8 else pa.transcoding_input_stream(opened, encoding, "utf-8")
 
 
 def _only_member(opened: pa.NativeFile) -> pa.NativeFile:

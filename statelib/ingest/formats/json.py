@@ -20,7 +20,7 @@ import pyarrow.json as pa_json
 
 from statelib.columns.arrow_buffers import is_any_list
 from statelib.errors.kinds import ConfigurationError
-from statelib.ingest.formats.compression import open_content
+from statelib.ingest.formats.compression import open_text
 from statelib.ingest.formats.json_documents import json_lines
 from statelib.ingest.formats.rows import BadRow, Rows
 from statelib.ingest.formats.unreadable import unreadable
@@ -39,33 +39,36 @@ _WHOLE_IN_DOUBLES = 2.0**53
 _LARGE = re.compile(rb"[:\[,\s]-?\d{16,}\s*[,}\]\n]")
 
 
-def json_sample(file: SourceFile, options: Mapping[str, str]) -> pa.Schema:
+def json_sample(file: SourceFile, options: Mapping[str, str], encoding: str = "utf-8") -> pa.Schema:
     """The fields of the rows at the beginning of a file (4 MiB), with their types.
 
     Raises:
         InputError: It cannot be read.
     """
     reader = JsonRows({})
-    with unreadable(file, "JSON"), open_content(file, options) as opened:
+    with unreadable(file, "JSON"), open_text(file, options, encoding) as opened:
         for lines in json_lines(opened):
             reader.read(lines.text, lines.first)
             break
     return reader.schema
 
 
-def json_rows(file: SourceFile, options: Mapping[str, str], types: Mapping[str, pa.DataType]) -> Iterator[Rows]:
+def json_rows(
+    file: SourceFile, options: Mapping[str, str], types: Mapping[str, pa.DataType], encoding: str = "utf-8"
+) -> Iterator[Rows]:
     """The rows of a file.
 
     Args:
         file: The file.
         options: Of the object store.
         types: By field; others become what they look like.
+        encoding: Of the text.
 
     Raises:
         InputError: It cannot be read.
     """
     reader = JsonRows(types)
-    with unreadable(file, "JSON"), open_content(file, options) as opened:
+    with unreadable(file, "JSON"), open_text(file, options, encoding) as opened:
         for lines in json_lines(opened):
             yield reader.read(lines.text, lines.first)
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.formats.avro import avro_rows, avro_schema
 from statelib.ingest.formats.compression import open_content, without_compression
 from statelib.ingest.formats.csv import CsvDialect, csv_rows, csv_sample
 from statelib.ingest.formats.json import json_rows, json_sample
 from statelib.ingest.formats.parquet import parquet_rows, parquet_schema
+from statelib.ingest.formats.separated_bytes import LINE_BREAK, ONLY_COLUMN, Framing, byte_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
 
     from statelib.ingest.formats.rows import Rows
     from statelib.ingest.sources.files import SourceFile
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _BY_SUFFIX: dict[str, FileFormat] = {
     "parquet": "parquet", "pq": "parquet", "parq": "parquet", "csv": "csv", "tsv": "csv", "json": "json",
-    "jsonl": "json", "ndjson": "json", "avro": "avro",
+    "jsonl": "json", "ndjson": "json", "avro": "avro", "bin": "bytes",
 }  # fmt: skip
 
 
@@ -34,14 +35,16 @@ class FileReader:
     Attributes:
         options: Of the object store.
         format: Of all files; None: what each one's name and first bytes say.
-        dialect: Of CSV.
+        dialect: Of CSV; its encoding also of JSON, its delimiter also of bytes.
         types: Of fields of CSV and JSON.
+        framing: How values that are bytes tell where they end; None: they do not.
     """
 
     options: Mapping[str, str]
     format: FileFormat | None = None
     dialect: CsvDialect = field(default_factory=CsvDialect)
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    framing: Framing | None = None
 
     def format_of(self, file: SourceFile) -> FileFormat:
         """The format of a file.
@@ -50,11 +53,16 @@ class FileReader:
             ConfigurationError: Neither its name nor its content tells.
             InputError: It cannot be read.
         """
-        if self.format is not None:
-            return self.format
+        return self.format or self.format_named(file) or self._by_content(file)
+
+    def format_named(self, file: SourceFile) -> FileFormat | None:
+        """The format that a file's name tells; None: it tells none.
+
+        Raises:
+            ConfigurationError: It tells a compression that cannot be read.
+        """
         name, _ = without_compression(file.name)
-        found = _BY_SUFFIX.get(name.rpartition(".")[2].lower())
-        return found or self._by_content(file)
+        return _BY_SUFFIX.get(name.rpartition(".")[2].lower())
 
     def _by_content(self, file: SourceFile) -> FileFormat:
         with open_content(file, self.options) as opened:
@@ -65,7 +73,7 @@ class FileReader:
             return "avro"
         if first.lstrip()[:1] in {b"{", b"["}:
             return "json"
-        step = "name it: --format parquet, csv, json or avro"
+        step = "name it: --format parquet, csv, json, avro or bytes"
         raise ConfigurationError("it is not certain which format a file has", file=file.path, next_step=step)
 
     def is_exact(self, file: SourceFile) -> bool:
@@ -86,7 +94,9 @@ class FileReader:
             case "csv":
                 return csv_sample(file, self.options, self.dialect)
             case "json":
-                return json_sample(file, self.options)
+                return json_sample(file, self.options, self.dialect.encoding)
+            case "bytes":
+                return pa.schema([(ONLY_COLUMN, pa.binary())])
 
     def rows(self, file: SourceFile, columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """The rows of a file.
@@ -106,4 +116,6 @@ class FileReader:
             case "csv":
                 return csv_rows(file, self.options, self.dialect, self.types)
             case "json":
-                return json_rows(file, self.options, self.types)
+                return json_rows(file, self.options, self.types, self.dialect.encoding)
+            case "bytes":
+                return byte_rows(file, self.options, self.dialect.delimiter or LINE_BREAK, self.framing)

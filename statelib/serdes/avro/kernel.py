@@ -195,3 +195,66 @@ def read_events(
         if problem == GOOD:
             events = more
     return events
+
+
+@helper
+def _stands_at(data: NDArray[np.uint8], at: int, wanted: NDArray[np.uint8]) -> bool:
+    for index in range(len(wanted)):  # noqa: SIM110 - compiled
+        if data[at + index] != wanted[index]:
+            return False
+    return True
+
+
+@compiled(i64(Int64s, Bytes, i64, Bytes, Bytes, Int64sOut, Int64sOut, Int64sOut, Int64sOut, Int64sOut, Int64sOut))
+def read_ends(
+    code: NDArray[np.int64],
+    data: NDArray[np.uint8],
+    at: int,
+    head: NDArray[np.uint8],
+    separator: NDArray[np.uint8],
+    stack: NDArray[np.int64],
+    place: NDArray[np.int64],
+    value: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    stopped: NDArray[np.int64],
+) -> int:
+    """Finds where values end that lie one behind the other, each with ``head`` before it and ``separator`` behind it.
+
+    Args:
+        code: The program.
+        data: The values.
+        at: Where the first one begins.
+        head: What each begins with; not a part of what the program reads.
+        separator: What stands behind each.
+        stack: See `read_events`.
+        place: Room, int64[the length of ``data``].
+        value: The same.
+        start: Written, int64[the length of ``data``]: where each value begins, its head included.
+        end: Written, of the same length: where it ends.
+        stopped: Written, int64[2]: where the first value begins that is none of these, and what is wrong there:
+            `GOOD` if it has another head, or if there is none.
+
+    Returns:
+        How many values there are.
+    """
+    found = 0
+    stopped[1] = GOOD
+    while at < len(data) and at + len(head) <= len(data):
+        if not _stands_at(data, at, head):
+            break
+        _, ends, problem = _read_value(code, data, at + len(head), len(data), stack, place, value, 0)
+        if problem not in (GOOD, TRAILING):
+            stopped[1] = problem
+            break
+        if ends + len(separator) > len(data):
+            stopped[1] = TRUNCATED
+            break
+        if not _stands_at(data, ends, separator):
+            stopped[1] = TRAILING
+            break
+        start[found], end[found] = at, ends
+        found += 1
+        at = ends + len(separator)
+    stopped[0] = at
+    return found
