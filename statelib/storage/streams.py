@@ -56,6 +56,13 @@ class RangedInput(io.RawIOBase):
         self._position += len(data)
         return data
 
+    def readinto(self, buffer: Buffer, /) -> int:
+        """As `read`, for a buffer that lies over it."""
+        into = memoryview(buffer).cast("B")
+        data = self.read(len(into))
+        into[: len(data)] = data
+        return len(data)
+
 
 class Output(io.RawIOBase):
     """A new object as a file; if it is a local file, it is on the disk when it is closed.

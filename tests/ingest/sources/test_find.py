@@ -65,10 +65,11 @@ def test_sources_in_an_object_store(s3_options: Mapping[str, str], tmp_path: Pat
     root = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     store = client(f"s3://{BUCKET}", s3_options)
     rows = {"a.csv": 1, "b/c.jsonl": 2, "b/d/e.parquet": 3, "b/_hidden.csv": 4, "ü b/50 %+.csv.gz": 5}
+    rows |= {"f.avro": 6, "g.json": 7, "h.jsonl.zst": 8}
     for name, n in rows.items():
         path = write_file(tmp_path / "lake" / name, [{"n": n, "at": NOW_MS + n}])
         obstore.put(store, f"{root.removeprefix(f's3://{BUCKET}/')}/{name}", path.read_bytes())
-    for source, meant in (("", [1, 2, 3, 5]), ("/b", [2, 3]), ("/**/*.csv*", [1, 5]), ("/b/c.jsonl", [2])):
+    for source, meant in (("", [1, 2, 3, 5, 6, 7, 8]), ("/b", [2, 3]), ("/**/*.csv*", [1, 5]), ("/b/c.jsonl", [2])):
         topic = LakeTopic("t", f"{root}{source}", timestamp="at", partitions=1)
         warehouse = tmp_path / f"w{len(meant)}{meant[0]}"
         load = Load(topic, Storage(str(warehouse)), s3_options, "fail", "0" * 15, NOW_MS)
