@@ -37,6 +37,7 @@ def maintenance_dag(
     schedule: Any = "@daily",
     tags: Sequence[str] = ("hindstream",),
     storage_conn_id: str | None = None,
+    config: str | None = None,
     **settings: object,
 ) -> DAG:
     """The DAG that expires old state, removes leftovers of dead runs and merges small files: ``hindstream maintain``.
@@ -47,6 +48,7 @@ def maintenance_dag(
         schedule: Any schedule of Airflow.
         tags: Tags of the DAG in Airflow.
         storage_conn_id: As for `hindstream.airflow.replay_dag`.
+        config: As for `hindstream.airflow.replay_dag`.
         settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
 
     Raises:
@@ -55,7 +57,7 @@ def maintenance_dag(
     """
     own = [name for name, of in inspect.signature(maintenance_dag).parameters.items() if of.kind is not of.VAR_KEYWORD]
     check_settings(settings, place=f"maintenance_dag({job!r})", besides=own)
-    runner = Runner(job, settings, storage_conn_id)
+    runner = Runner(job, settings, storage_conn_id, config)
     with DAG(
         dag_id or re.sub(r"[^\w.-]+", "-", f"maintain-{job}").strip("-"),
         schedule=schedule,

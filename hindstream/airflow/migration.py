@@ -52,6 +52,7 @@ def migration_dag(
     dag_id: str | None = None,
     tags: Sequence[str] = ("hindstream",),
     storage_conn_id: str | None = None,
+    config: str | None = None,
     **settings: object,
 ) -> DAG:
     """The DAG that migrates stores of a job to what its current topology declares.
@@ -62,6 +63,7 @@ def migration_dag(
         dag_id: The DAG's id; None: made from ``job``.
         tags: Tags of the DAG in Airflow.
         storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
+        config: As for `hindstream.airflow.replay.replay_dag`.
         settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
 
     Raises:
@@ -81,7 +83,7 @@ def migration_dag(
         doc_md=_DOC.format(job=job, steps=" → ".join(STEPS)),
         default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
     ) as dag:
-        steps = _Steps(Runner(job, settings, storage_conn_id))
+        steps = _Steps(Runner(job, settings, storage_conn_id, config))
         approve = ApprovalOperator(
             task_id="approve",
             subject="Migrate {{ params.stores | join(', ') }}?",

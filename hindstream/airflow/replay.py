@@ -68,6 +68,7 @@ def replay_dag(
     tags: Sequence[str] = ("hindstream",),
     archive: str | None = None,
     storage_conn_id: str | None = None,
+    config: str | None = None,
     **settings: object,
 ) -> DAG:
     """The DAG of a job.
@@ -84,10 +85,12 @@ def replay_dag(
         end_of_input: What a run does at the end of its slice, unless its parameter of that name says otherwise:
             ``hold`` open windows for the next slice, or ``seal`` the job, which then has no further slice.
         tags: Tags of the DAG in Airflow.
-        archive: The Kafka topics that a run copies first (``hindstream archive``), in the form of ``job``; None:
-            something else fills the archives.
+        archive: The Kafka topics or files of a lake that a run copies first: a `KafkaTopic`, a `LakeTopic` or a list of
+            them, in the form of ``job``; None: something else fills the archives.
         storage_conn_id: The Airflow connection with the object store's credentials, which is read when a task runs;
             None: they are in the environment of Airflow's workers.
+        config: The settings file, which is read when a task runs; None: that in ``HINDSTREAM_CONFIG``, or
+            ``hindstream.toml`` in the working directory of Airflow's workers.
         settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
 
     Raises:
@@ -125,7 +128,7 @@ def replay_dag(
         doc_md=f"Replays `{job}`, a slice a run: {' → '.join(phases)}.",
         default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
     ) as dag:
-        runner = Runner(job, settings, storage_conn_id)
+        runner = Runner(job, settings, storage_conn_id, config)
         first = [] if archive is None else [_archive_task(runner, archive)]
         run_id = _plan_task(runner, has_intervals=schedule != "@once")
         chain(*first, run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))

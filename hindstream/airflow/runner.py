@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -22,11 +23,13 @@ class Runner:
         job: Where the job is; loaded when a task runs.
         settings: Settings that go before environment and file.
         storage_conn_id: The Airflow connection with the object store's credentials; None: the environment has them.
+        config: The settings file; None: as `statelib.settings.settings.load_settings` finds it.
     """
 
     job: str
     settings: dict[str, object]
     storage_conn_id: str | None
+    config: str | None = None
 
     def call(self, do: Callable[[Job, Settings], Any], **settings: object) -> Any:
         """What ``do`` gives; an error that a retry cannot mend fails the task at once.
@@ -40,9 +43,10 @@ class Runner:
         from statelib.job.job import load_job  # noqa: PLC0415
         from statelib.settings.settings import load_settings  # noqa: PLC0415
 
+        file = None if self.config is None else Path(self.config)
         try:
             with store_credentials(self.storage_conn_id):
-                return do(load_job(self.job), load_settings({**self.settings, **settings}))
+                return do(load_job(self.job), load_settings({**self.settings, **settings}, file=file))
         except RetryableError:
             raise
         except HindstreamError as error:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hindstream.console.results import Results
 from hindstream.projects.project import TEMPLATES, is_elsewhere, make_project
 from hindstream.projects.shape import shape_of
 from statelib.commits.archives import open_archive
-from statelib.ingest.declared import topic_declared
 from statelib.ingest.ledger import Ledger
 from statelib.storage.storage import existing_storage
 from statelib.topics.places import topics_in
@@ -62,6 +61,7 @@ def _declaration(storage: Storage, archive: TopicArchive) -> dict[str, object] |
     newest = Ledger(storage, archive.topic, archive).newest
     if newest is None:
         return None
-    declared = topic_declared(newest.declaration)
-    sources = [source if is_elsewhere(source) else str(Path(source).absolute()) for source in declared.sources]
-    return {**newest.declaration, "source": sources}
+    given = newest.declaration["source"]
+    sources = [given] if isinstance(given, str) else cast("list[str]", given)
+    absolute = [source if is_elsewhere(source) else str(Path(source).absolute()) for source in sources]
+    return {**newest.declaration, "source": absolute}

@@ -24,6 +24,7 @@ from hindstream.projects.source_text import (
     value_text,
 )
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.value_sources import FILE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -97,7 +98,7 @@ def make_project(
     """Makes a project.
 
     Args:
-        folder: Where; made if it is not there.
+        folder: Where; made if it is not there. Settings that are there stay.
         template: What the job does.
         shape: Of the topic that it reads; None: the project has a topic of its own, of made-up orders.
         warehouse: Where the topic is; None: in the project.
@@ -116,6 +117,7 @@ def make_project(
     module = _identifier(sink)
     fields = _aggregation(of) if template == "aggregation" else _deduplication(of)
     reasons = tuple(of.reasons[choice] for choice in _CHOICES[template] if choice in of.reasons)
+    keeps_settings = (folder / FILE_NAME).exists()
     page = {
         "name": folder.resolve().name,
         "template": template,
@@ -124,6 +126,7 @@ def make_project(
         "sink": sink,
         "module": module,
         "warehouse": warehouse,
+        "keeps_settings": keeps_settings,
         "has_sample": shape is None,
         "lake": None if declaration is None else _identifier(of.topic),
         "declaration": _declared(declaration or {}),
@@ -134,7 +137,7 @@ def make_project(
     files = {
         "README.md": "README.md.j2",
         ".gitignore": "gitignore.j2",
-        "hindstream.toml": "hindstream.toml.j2",
+        **({} if keeps_settings else {FILE_NAME: "hindstream.toml.j2"}),
         f"jobs/{module}.py": f"{template}.py.j2",
         f"tests/test_{module}.py": f"test_{template}.py.j2",
         f"dags/{module}.py": "dag.py.j2",
@@ -163,6 +166,8 @@ def _declared(declaration: Mapping[str, object]) -> list[str]:
 
 
 def _argument(name: str, value: object) -> str:
+    if name == "registry":
+        return f"SchemaRegistry({literal(value)})"
     if name != "source":
         return literal(tuple(value) if isinstance(value, list) and name == "value" else value)
     sources = [value] if isinstance(value, str) else list(cast("Sequence[str]", value))

@@ -103,6 +103,13 @@ def test_choices_are_sensible_and_said(tmp_path) -> None:
     assert choices(tmp_path, "no-fields-to-use").reasons["group"].startswith("The topic has no keys, and no field")
 
 
+def test_a_registry_of_the_topics_files_is_declared_too(tmp_path) -> None:
+    declared = {"source": "s3://lake/x", "registry": "http://registry:8081", "envelope": "debezium"}
+    made = make_project(tmp_path / "p", "aggregation", choices(tmp_path, "odd"), warehouse="w", declaration=declared)
+    topic = load_lake_topic(str(made.folder / made.lake))
+    assert (topic.source, topic.registry.url, topic.envelope) == ("s3://lake/x", "http://registry:8081", "debezium")
+
+
 def test_what_comes_again_counts_once_if_little_does(tmp_path) -> None:
     shape = replace(choices(tmp_path, "odd"), repeats=0.02)
     made = make_project(tmp_path / "p", "aggregation", shape, warehouse="w")
