@@ -11,6 +11,7 @@ from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.scale.first_answer import FirstAnswer
 from benchmarks.scale.growth import Growth
 from benchmarks.scale.ingest import Ingest
 from benchmarks.scale.measurement import Measurement
@@ -21,7 +22,9 @@ from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
 from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
-MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest())
+MEASUREMENTS: tuple[Measurement, ...] = (
+    Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest(), FirstAnswer(),
+)  # fmt: skip
 
 
 def main() -> None:
