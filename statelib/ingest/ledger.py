@@ -65,6 +65,7 @@ class Ingest(Document):
         declaration: What was asked for, as `statelib.ingest.declared` writes it.
         timestamps: How timestamps were read, in words.
         files: In the order of their paths.
+        rewritten: Files of tables that hold rows which were loaded from others: they are known, and never loaded.
         quarantined: The quarantine's files with the rows that could not be loaded.
         made_at_ms: When.
     """
@@ -77,6 +78,7 @@ class Ingest(Document):
     declaration: dict[str, object]
     timestamps: str
     files: tuple[IngestedFile, ...]
+    rewritten: tuple[IngestedFile, ...] = ()
     quarantined: tuple[ArchiveFile, ...]
     made_at_ms: int
 
@@ -137,6 +139,10 @@ class Ledger:
     def files(self) -> dict[str, IngestedFile]:
         """All files that have been loaded, by path."""
         return {file.path: file for load in self.loads for file in load.files}
+
+    def known(self) -> dict[str, IngestedFile]:
+        """The same, and the files into which tables have rewritten them; those of the first load first."""
+        return {file.path: file for load in self.loads for file in (*load.files, *load.rewritten)}
 
     def write(self, load: Ingest) -> None:
         """Writes an attempt down, before its commit."""

@@ -195,6 +195,10 @@ class Load:
             declaration=declaration_of(self.topic),
             timestamps=self.plan.timestamps,
             files=tuple(file for part in parts for file in part.files),
+            rewritten=tuple(
+                IngestedFile(path=one.path, size_bytes=one.size_bytes, version=one.version, records=0, bad_rows=0)
+                for one in self.plan.rewritten
+            ),
             quarantined=stage_quarantined(
                 self.warehouse,
                 self.topic.archive_name,

@@ -31,7 +31,7 @@ from statelib.storage.transfers import in_parallel
 from statelib.topics.schema_changes import united
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from statelib.ingest.sources.files import SourceFile
     from statelib.ingest.values.deserializers import Deserializer
@@ -52,6 +52,7 @@ class LoadPlan:
     Attributes:
         topic: What was asked for.
         files: The new files, ordered by path.
+        rewritten: Files of tables that hold rows which were loaded from others.
         known: How many files were loaded before.
         reader: Reads them.
         shape: Makes records of their rows.
@@ -61,6 +62,7 @@ class LoadPlan:
 
     topic: LakeTopic
     files: tuple[SourceFile, ...]
+    rewritten: tuple[SourceFile, ...]
     known: int
     reader: LakeReader
     shape: RecordShape
@@ -94,15 +96,9 @@ def plan_load(
     archive = open_archive_if_present(warehouse, topic.archive_name)
     ledger = Ledger(warehouse, topic.archive_name, archive)
     reader = FileReader(source_options, topic.format, CsvDialect(topic.delimiter, topic.encoding))
-    layout, found = _laid_out(
-        topic,
-        find_files(
-            topic.sources,
-            source_options,
-            {file.path: (file.size_bytes, file.version) for file in ledger.files().values()},
-        ),
-        reader,
-    )
+    before = {file.path: (file.size_bytes, file.version) for file in ledger.known().values()}
+    there = find_files(topic.sources, source_options, before)
+    layout, found = _laid_out(topic, [file for file in there if not file.is_rewritten], reader, before)
     files = _new_files(found, ledger, topic)
     if not files:
         return None, archive, ledger
@@ -127,6 +123,7 @@ def plan_load(
     plan = LoadPlan(
         topic=topic,
         files=tuple(files),
+        rewritten=tuple(file for file in there if file.is_rewritten),
         known=len(found) - len(files),
         reader=lake,
         shape=shape,
@@ -146,8 +143,12 @@ def _check_timezone(topic: LakeTopic) -> None:
         ) from None
 
 
-def _laid_out(topic: LakeTopic, found: list[SourceFile], reader: FileReader) -> tuple[Layout, list[SourceFile]]:
+def _laid_out(
+    topic: LakeTopic, found: list[SourceFile], reader: FileReader, loaded: Collection[str]
+) -> tuple[Layout, list[SourceFile]]:
     """The layout of the files, and those that a record begins in, with their places.
+
+    Files that have been ``loaded`` need not be there any more, if they are a table's.
 
     Raises:
         ConfigurationError: They are not of the layout that was asked for.
@@ -156,7 +157,9 @@ def _laid_out(topic: LakeTopic, found: list[SourceFile], reader: FileReader) -> 
         return "connect", placed_
     if topic.layout in {"kcat", "files"}:
         return topic.layout, found
-    schema = reader.schema(found[0]) if topic.layout is None and reader.format_of(found[0]) != "csv" else pa.schema([])
+    new = next((file for file in found if file.path not in loaded), None)
+    is_told = new is None or topic.layout is not None or reader.format_of(new) == "csv"
+    schema = pa.schema([]) if new is None or is_told else reader.schema(new)
     if is_kcat(schema):
         return "kcat", found
     if (topic.layout == "aiven" or is_aiven(schema)) and (placed_ := placed_by_aiven(found)) is not None:
@@ -273,7 +276,7 @@ def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) ->
     Raises:
         InputError: One that has been loaded is not what it was.
     """
-    loaded = ledger.files()
+    loaded = ledger.known()
     for file in found:
         before = loaded.get(file.path)
         if before is not None and (before.size_bytes, before.version) != (file.size_bytes, file.version):

@@ -51,9 +51,11 @@ def delta_files(source: str, options: Mapping[str, str], loaded: Mapping[str, tu
     types = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
     known = {path: of for path, of in loaded.items() if path.startswith(f"{root}/") and of[1].startswith(_VERSION)}
     found = [SourceFile(path, size, told) for path, (size, told) in known.items()]
+    now = f"{_VERSION}{table.version()}"
     if known:
         since = max(int(told.removeprefix(_VERSION)) for _, told in known.values())
-        new = _added(uri, options, root, since, table.version(), set(known))
+        new, rewritten = _added(uri, options, root, since, table.version(), set(known))
+        found += [SourceFile(path, size, now, is_rewritten=True) for path, size in rewritten.items()]
     else:
         new = {
             f"{root}/{unquote(action['path'])}": (action["size_bytes"], _partition_values(action))
@@ -61,7 +63,7 @@ def delta_files(source: str, options: Mapping[str, str], loaded: Mapping[str, tu
         }
     for path, (size, values) in new.items():
         constants = tuple((name, _scalar(value, types[name])) for name, value in values.items())
-        found.append(SourceFile(path, size, f"{_VERSION}{table.version()}", constants=constants))
+        found.append(SourceFile(path, size, now, constants=constants))
     return sorted(found, key=lambda file: file.path)
 
 
@@ -100,15 +102,18 @@ def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:
 
 def _added(
     uri: str, options: Mapping[str, str], root: str, since: int, version: int, loaded: set[str]
-) -> dict[str, tuple[int, dict[str, Any]]]:
-    """By path, size and partition values of the files that hold the rows of later versions.
+) -> tuple[dict[str, tuple[int, dict[str, Any]]], dict[str, int]]:
+    """The files that hold the rows of later versions, and those into which others have been rewritten.
+
+    Returns:
+        By path, size and partition values of the first, and the size of the second.
 
     Raises:
         InputError: Rows that were loaded are gone, or the log does not tell any more.
     """
     log = Storage(uri, options).within("_delta_log")
-    holds_loaded = set(loaded)
     new: dict[str, tuple[int, dict[str, Any]]] = {}
+    rewritten: dict[str, int] = {}
     for number in range(since + 1, version + 1):
         entry = log.get_if_present(f"{number:020d}.json")
         if entry is None:
@@ -119,8 +124,9 @@ def _added(
         for action in (one["remove"] for one in actions if "remove" in one):
             path = f"{root}/{unquote(action['path'])}"
             if not action.get("dataChange", True):
+                rewritten.pop(path, None)
                 continue
-            if path in holds_loaded:
+            if path in loaded or path in rewritten:
                 what = f"rows of the table that were loaded have been deleted or updated in version {number}"
                 step = "load the table into another topic, or its change feed as a topic of its own"
                 raise InputError(what, file=path, next_step=step)
@@ -130,5 +136,5 @@ def _added(
             if action.get("dataChange", True):
                 new[path] = (action["size"], action.get("partitionValues", {}))
             else:
-                holds_loaded.add(path)
-    return new
+                rewritten[path] = action["size"]
+    return new, rewritten

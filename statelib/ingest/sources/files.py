@@ -38,6 +38,7 @@ class SourceFile:
         version: What changes when its content does: the object's ETag, or the time in nanoseconds of its last change.
         place: Where its records stand in a topic, if its name tells.
         constants: Columns that all its rows have, and the value: those that a table is partitioned by.
+        is_rewritten: Whether all its rows are in files that were loaded before, which a table has rewritten into it.
     """
 
     path: str
@@ -45,6 +46,7 @@ class SourceFile:
     version: str
     place: Place | None = None
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
+    is_rewritten: bool = False
 
     @property
     def name(self) -> str:

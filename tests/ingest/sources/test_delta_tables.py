@@ -94,8 +94,33 @@ def test_rows_that_were_added_and_deleted_between_loads_never_come(tmp_path: Pat
     assert numbers_in(tmp_path / "w") == [0, 1, 2, 3, 5]
 
 
-def test_a_table_of_iceberg_is_not_taken_for_files(tmp_path: Path) -> None:
-    (tmp_path / "table/metadata").mkdir(parents=True)
-    (tmp_path / "table/metadata/v1.metadata.json").write_text("{}")
-    with pytest.raises(ConfigurationError, match="Iceberg"):
-        load(topic(tmp_path / "table"), tmp_path / "w")
+@pytest.mark.parametrize("rewritten_again", [False, True])
+def test_rows_that_were_rewritten_are_known_to_later_loads_too(tmp_path: Path, *, rewritten_again: bool) -> None:
+    """What an earlier load has found to be rewritten, a later one cannot see in the log any more."""
+    table = tmp_path / "table"
+    for n in range(3):
+        write_deltalake(table, rows(n, 1), mode="append")
+    load(topic(table), tmp_path / "w")
+    DeltaTable(table).optimize.compact()
+    write_deltalake(table, rows(3, 1), mode="append")
+    assert load(topic(table), tmp_path / "w").records == 1
+    if rewritten_again:
+        DeltaTable(table).optimize.compact()
+        write_deltalake(table, rows(4, 1), mode="append")
+        assert load(topic(table), tmp_path / "w").records == 1
+    DeltaTable(table).delete("n = 1")
+    with pytest.raises(InputError, match="deleted or updated"):
+        load(topic(table), tmp_path / "w")
+
+
+def test_files_that_were_loaded_may_be_gone(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    write_deltalake(table, rows(0, 1))
+    write_deltalake(table, rows(1, 1), mode="append")
+    load(topic(table), tmp_path / "w")
+    DeltaTable(table).optimize.compact()
+    DeltaTable(table).vacuum(0, enforce_retention_duration=False, dry_run=False)
+    write_deltalake(table, rows(2, 1), mode="append")
+    load(topic(table), tmp_path / "w")
+    assert numbers_in(tmp_path / "w") == [0, 1, 2]
+    assert load(topic(table), tmp_path / "w").number is None
