@@ -196,7 +196,16 @@ def test_the_project_is_installed_from_this_checkout() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["airflow.sdk", "confluent_kafka", "deltalake", "duckdb", "great_expectations", "numba", "obstore"],
+    [
+        "airflow.sdk",
+        "confluent_kafka",
+        "deltalake",
+        "duckdb",
+        "great_expectations",
+        "numba",
+        "obstore",
+        "pyiceberg.io.pyarrow",
+    ],
 )
 def test_a_dependency_imports_without_a_warning(name: str) -> None:
     """In a process of its own: here it may have been imported before, by another test."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.formats.rows import Rows
 from statelib.ingest.formats.unreadable import unreadable
-from statelib.ingest.sources.find import open_python
+from statelib.ingest.sources.opening import open_python
 from statelib.serdes.avro.decode import Decoder
 from statelib.serdes.avro.schema import parse
 from statelib.serdes.spans import Spans

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
-from statelib.ingest.sources.find import open_file, open_stream
+from statelib.ingest.sources.opening import open_file, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

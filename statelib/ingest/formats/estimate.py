@@ -10,7 +10,7 @@ from statelib.ingest.formats.avro import avro_rows
 from statelib.ingest.formats.compression import compressed_by, open_content
 from statelib.ingest.formats.parquet import parquet_row_count
 from statelib.ingest.formats.unreadable import unreadable
-from statelib.ingest.sources.find import open_stream
+from statelib.ingest.sources.opening import open_stream
 
 if TYPE_CHECKING:
     from statelib.ingest.formats.read import FileReader

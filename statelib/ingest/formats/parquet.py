@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 
 from statelib.ingest.formats.rows import Rows
 from statelib.ingest.formats.unreadable import unreadable
-from statelib.ingest.sources.find import open_file
+from statelib.ingest.sources.opening import open_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from statelib.ingest.sources.files import SourceFile
 
@@ -51,15 +51,37 @@ def parquet_rows(
         InputError: It is no Parquet file, or damaged.
     """
     done = 0
+
+    def known(schema: pa.Schema) -> list[str] | None:
+        return None if columns is None else [name for name in columns if name in schema.names]
+
+    for batch in parquet_batches(file, options, known):
+        numbers = np.arange(done + 1, done + batch.num_rows + 1)
+        yield Rows(pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names), numbers)
+        done += batch.num_rows
+        if most_rows is not None and done >= most_rows:
+            return
+
+
+def parquet_batches(
+    file: SourceFile, options: Mapping[str, str], needed: Callable[[pa.Schema], list[str] | None]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file as they stand in it, with the metadata of their columns.
+
+    Args:
+        file: The file.
+        options: Of the object store.
+        needed: Chooses columns of the file's; None: all.
+
+    Raises:
+        InputError: It is no Parquet file, or damaged.
+    """
     with (
         unreadable(file, "Parquet"),
         open_file(file, options) as opened,
         pq.ParquetFile(opened, pre_buffer="://" in file.path) as parquet,
     ):
-        known = None if columns is None else [name for name in columns if name in parquet.schema_arrow.names]
-        for batch in parquet.iter_batches(_BATCH_ROWS, columns=known, use_threads=False):
-            numbers = np.arange(done + 1, done + batch.num_rows + 1)
-            yield Rows(pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names), numbers)
-            done += batch.num_rows
-            if most_rows is not None and done >= most_rows:
-                return
+        columns = needed(parquet.schema_arrow)
+        if columns == []:
+            columns = parquet.schema_arrow.names[:1]  # without a column nobody knows how many rows there are
+        yield from parquet.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False)

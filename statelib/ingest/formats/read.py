@@ -11,6 +11,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.formats.avro import avro_rows, avro_schema
 from statelib.ingest.formats.compression import open_content, without_compression
 from statelib.ingest.formats.csv import CsvDialect, csv_rows, csv_sample
+from statelib.ingest.formats.iceberg import iceberg_rows, iceberg_schema
 from statelib.ingest.formats.json import json_rows, json_sample
 from statelib.ingest.formats.parquet import parquet_rows, parquet_schema
 from statelib.ingest.formats.separated_bytes import LINE_BREAK, ONLY_COLUMN, Framing, byte_rows
@@ -53,6 +54,8 @@ class FileReader:
             ConfigurationError: Neither its name nor its content tells.
             InputError: It cannot be read.
         """
+        if file.iceberg is not None:
+            return "parquet"
         return self.format or self.format_named(file) or self._by_content(file)
 
     def format_named(self, file: SourceFile) -> FileFormat | None:
@@ -86,6 +89,8 @@ class FileReader:
         Raises:
             InputError: It cannot be read.
         """
+        if file.iceberg is not None:
+            return iceberg_schema(file.iceberg)
         match self.format_of(file):
             case "parquet":
                 return parquet_schema(file, self.options)
@@ -108,6 +113,8 @@ class FileReader:
         Raises:
             InputError: It cannot be read.
         """
+        if file.iceberg is not None:
+            return iceberg_rows(file, file.iceberg, self.options, columns)
         match self.format_of(file):
             case "parquet":
                 return parquet_rows(file, self.options, columns=columns)

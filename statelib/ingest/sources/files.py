@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +29,27 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class IcebergFile:
+    """What an Iceberg table says of a data file of its own, and the file does not.
+
+    Attributes:
+        uri: Its address in the table's metadata, by which deletes name it.
+        schema: The table's columns, with the ids that columns of the file have too, whatever their names.
+        name_mapping: Which names have which ids in a file without ids, as JSON; None: the table does not say.
+        absent: By the id of a column that the file may lack, the value that all its rows have in it.
+        deletes: Address and format of the files that say which of its rows have been deleted.
+        properties: For pyiceberg, to open files as the table's catalog says; None: they are opened as all others.
+    """
+
+    uri: str
+    schema: pa.Schema
+    name_mapping: str | None
+    absent: tuple[tuple[int, pa.Scalar], ...]
+    deletes: tuple[tuple[str, str], ...]
+    properties: tuple[tuple[str, str], ...] | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file of a lake as it was when it was found.
 
@@ -39,6 +60,7 @@ class SourceFile:
         place: Where its records stand in a topic, if its name tells.
         constants: Columns that all its rows have, and the value: those that a table is partitioned by.
         is_rewritten: Whether all its rows are in files that were loaded before, which a table has rewritten into it.
+        iceberg: What an Iceberg table says of it; None: it is of none.
     """
 
     path: str
@@ -47,6 +69,7 @@ class SourceFile:
     place: Place | None = None
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
     is_rewritten: bool = False
+    iceberg: IcebergFile | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""The files of a lake: found by path, folder, pattern or URL, and opened.
+"""The files of a lake: found by path, folder, pattern or URL, or as those of a table.
 
 A source is one of::
 
@@ -7,6 +7,7 @@ A source is one of::
     data/*/part-*.csv.gz                  a pattern: * and ? within a name, ** for any folders
     s3://lake/flights/**/*.parquet        the same in an object store (s3://, gs://, az://, abfss://)
     delta:s3://lake/orders@12             a Delta table, at a version (`statelib.ingest.sources.delta_tables`)
+    iceberg:prod.shop.orders@3051729675   an Iceberg table, at a snapshot (`statelib.ingest.sources.iceberg_tables`)
 
 Files are in the order of their paths. Names that begin with ``.`` or ``_`` are passed over below folders and by
 patterns, as Spark and Hive do; a file that is named by itself is taken.
@@ -15,31 +16,27 @@ patterns, as Spark and Hive do; a file that is named by itself is taken.
 from __future__ import annotations
 
 import fnmatch
-import io
 import os
 import re
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
 
 import obstore
-import pyarrow as pa
 
-from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.ingest.sources.delta_tables import PREFIX, delta_files
+from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.sources.files import SourceFile
+from statelib.ingest.sources.opening import is_url, local_path, split_url, unreadable_file
+from statelib.ingest.sources.tables import table_files
 from statelib.storage.clients import client
 from statelib.storage.errors import mapped_errors
-from statelib.storage.streams import RangedInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _PATTERN = re.compile(r"[*?\[]")
 _HIDDEN = (".", "_")
-_READ_AHEAD_BYTES = 8 << 20
 
 
 def find_files(
@@ -58,10 +55,9 @@ def find_files(
     """
     found: dict[str, SourceFile] = {}
     for source in sources:
-        if source.startswith(PREFIX) or _is_delta_table(source, options):
-            files = delta_files(source, options, loaded)
-        else:
-            files = list(_in_store(source, options) if _is_url(source) else _here(source))
+        files = None if _PATTERN.search(source) else table_files(source, options, loaded)
+        if files is None:
+            files = list(_in_store(source, options) if is_url(source) else _here(source))
         if not files:
             step = "check the path; quote a pattern, so that the shell does not change it"
             raise ConfigurationError("there is no such file", source=source, next_step=step)
@@ -69,82 +65,8 @@ def find_files(
     return [found[path] for path in sorted(found)]
 
 
-def _is_url(source: str) -> bool:
-    return "://" in source and not source.startswith("file:")
-
-
-def _is_delta_table(source: str, options: Mapping[str, str]) -> bool:
-    """Whether a folder is a Delta table: which of its files hold rows only its log tells.
-
-    Raises:
-        ConfigurationError: It is a table of another format.
-    """
-    if _PATTERN.search(source):
-        return False
-    if not _is_url(source):
-        path = Path(_local_path(source))
-        is_iceberg = any((path / "metadata").glob("*.metadata.json"))
-        is_delta = (path / "_delta_log").is_dir()
-    else:
-        root, key = _split(source)
-        with mapped_errors("list", source, options):
-            below = obstore.list_with_delimiter(client(root, options), key.rstrip("/") or None)["common_prefixes"]
-        names = {prefix.rstrip("/").rpartition("/")[2] for prefix in below}
-        is_delta, is_iceberg = "_delta_log" in names, names >= {"metadata", "data"}
-    if is_iceberg:
-        what = "an Iceberg table cannot be loaded yet: which of its files hold rows only its metadata tells"
-        step = "archive a frame of Spark's: docs/kafka.md#archiving-tables-and-files"
-        raise ConfigurationError(what, source=source, next_step=step)
-    return is_delta
-
-
-def _local_path(source: str) -> str:
-    path = unquote(urlsplit(source).path) if source.startswith("file:") else source
-    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - a Path loses the slash of a folder
-
-
-def open_python(file: SourceFile, options: Mapping[str, str]) -> IO[bytes]:
-    """Opens a file as Python's own, for reading anywhere in it, with a buffer.
-
-    Raises:
-        InputError: It is not there any more, or may not be read.
-        RetryableError: The store did not answer.
-    """
-    if "://" not in file.path:
-        try:
-            return open(file.path, "rb", _READ_AHEAD_BYTES)  # noqa: PTH123 - the caller closes it
-        except OSError as error:
-            raise _unreadable(file.path, error) from error
-    return io.BufferedReader(_ranged(file, options), _READ_AHEAD_BYTES)
-
-
-def open_file(file: SourceFile, options: Mapping[str, str]) -> pa.NativeFile:
-    """Opens a file as Arrow's, for reading anywhere in it. Errors as `open_python`."""
-    if "://" not in file.path:
-        try:
-            return pa.OSFile(file.path)
-        except OSError as error:
-            raise _unreadable(file.path, error) from error
-    return pa.PythonFile(_ranged(file, options), "r")
-
-
-def open_stream(file: SourceFile, options: Mapping[str, str]) -> pa.NativeFile:
-    """Opens a file for reading from its beginning to its end. Errors as `open_python`."""
-    return pa.BufferedInputStream(open_file(file, options), _READ_AHEAD_BYTES)
-
-
-def _ranged(file: SourceFile, options: Mapping[str, str]) -> RangedInput:
-    root, key = _split(file.path)
-
-    def read_range(start: int, length: int) -> bytes:
-        with mapped_errors("read", file.path, options):
-            return bytes(obstore.get_range(client(root, options), key, start=start, length=length))
-
-    return RangedInput(file.size_bytes, read_range)
-
-
 def _here(source: str) -> Iterator[SourceFile]:
-    path = _local_path(source)
+    path = local_path(source)
     if Path(path).is_file():
         yield _of_path(Path(path))
         return
@@ -167,17 +89,12 @@ def _of_path(path: Path) -> SourceFile:
     try:
         found = path.stat()
     except OSError as error:
-        raise _unreadable(str(path), error) from error
+        raise unreadable_file(str(path), error) from error
     return SourceFile(str(path), found.st_size, str(found.st_mtime_ns))
 
 
-def _unreadable(path: str, error: OSError) -> InputError:
-    step = "check that the file is there, and may be read"
-    return InputError(f"a file of the lake cannot be read: {error.strerror or error}", file=path, next_step=step)
-
-
 def _in_store(source: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
-    root, key = _split(source)
+    root, key = split_url(source)
     base, pattern = _base_and_pattern(key) if _PATTERN.search(key) else (key.rstrip("/"), "**")
     wanted = pattern.split("/")
     with mapped_errors("list", source, options):
@@ -201,13 +118,6 @@ def _itself(root: str, key: str, options: Mapping[str, str]) -> Iterator[SourceF
     except FileNotFoundError:
         return
     yield SourceFile(f"{root}/{key}", meta["size"], meta["e_tag"] or str(meta["last_modified"]))
-
-
-def _split(url: str) -> tuple[str, str]:
-    """The bucket's URL, and the key in it."""
-    parts = urlsplit(url)
-    root = f"{parts.scheme}://{parts.netloc}"
-    return root, url.removeprefix(root).lstrip("/")
 
 
 def _base_and_pattern(path: str) -> tuple[str, str]:

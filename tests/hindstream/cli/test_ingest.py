@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from tests.command import hindstream
+from tests.ingest.iceberg import catalog_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,3 +75,17 @@ def test_a_topic_without_a_source_is_asked_for_one(tmp_path: Path) -> None:
     asked = hindstream("ingest", "temps", cwd=tmp_path)
     assert asked.returncode == 78
     assert "name files: hindstream ingest temps 'data/*.csv' --timestamp FIELD" in asked.stderr
+
+
+def test_a_table_of_a_catalog(tmp_path: Path) -> None:
+    """As pyiceberg is configured: here by the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        catalog = catalog_in(tmp_path / "lake", patch)
+        rows = pa.table({"site": ["oslo", "rome"], "at": [1_600_000_000_000, 1_600_000_000_001]})
+        catalog.create_table("shop.temps", rows.schema).append(rows)
+        options = ("ingest", "temps", "iceberg:lake.shop.temps", "--key", "site", "--timestamp", "at")
+        looked = hindstream(*options, "--dry-run", cwd=tmp_path)
+        assert "1 new file" in looked.stdout, looked.stderr
+        done = hindstream(*options, "--output", "json", cwd=tmp_path)
+        assert json.loads(done.stdout)["records"] == 2, done.stderr
+        assert "nothing is new" in hindstream("ingest", "temps", cwd=tmp_path).stdout

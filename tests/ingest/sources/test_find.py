@@ -12,7 +12,8 @@ from deltalake import write_deltalake
 
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.load import Load, load_here
-from statelib.ingest.sources.find import find_files, open_file
+from statelib.ingest.sources.find import find_files
+from statelib.ingest.sources.opening import open_file
 from statelib.ingest.stages import no_progress
 from statelib.job.lake_topic import LakeTopic
 from statelib.storage import Storage

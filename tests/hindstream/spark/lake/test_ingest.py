@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from hindstream.spark import ingest
@@ -11,6 +12,7 @@ from hindstream.spark.lake import stages
 from statelib.errors.kinds import InputError
 from statelib.job.lake_topic import LakeTopic
 from statelib.settings.settings import load_settings
+from tests.ingest.iceberg import catalog_in, data_files, delete_rows
 from tests.ingest.lake import records_of, write_file
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ def loaded(folder: Path, engine: str, **more: object) -> Loaded:
     return ingest(LakeTopic("t", f"{folder}/lake", key="user", timestamp="at", partitions=3), settings)
 
 
+def written(warehouse: Path) -> list[tuple[str, bytes]]:
+    """The topic's files, without the part of their names that is an attempt's."""
+    files = sorted((warehouse / "topics/t").glob("partition=*/*.parquet"))
+    return [(path.name.partition("-")[0], path.read_bytes()) for path in files]
+
+
 def test_both_engines_write_the_same(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     del spark
     monkeypatch.setattr(stages, "_TASK_BYTES", 3000)
@@ -40,16 +48,31 @@ def test_both_engines_write_the_same(tmp_path: Path, spark: SparkSession, monkey
             loaded(tmp_path, engine)
         done = loaded(tmp_path, engine, on_bad_record="quarantine")
         assert (done.records, done.bad_rows, len(done.files)) == (800, 1, 5)
-    written = [
-        [
-            (path.name.partition("-")[0], path.read_bytes())
-            for path in sorted((tmp_path / engine / "topics/t").rglob("*.parquet"))
-        ]
-        for engine in ("local", "spark")
-    ]
-    assert written[0] == written[1]
+    assert written(tmp_path / "local") == written(tmp_path / "spark")
     assert (
         records_of(tmp_path / "local", "t-quarantine")[0]["headers"]
         == (records_of(tmp_path / "spark", "t-quarantine")[0]["headers"])
     )
     assert not [path for path in (tmp_path / "spark/topics/t/_loads").rglob("*") if path.is_file()]
+
+
+def test_both_engines_read_an_iceberg_table(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With rows that have been deleted, and a column that has been renamed."""
+    del spark
+    monkeypatch.setattr(stages, "_TASK_BYTES", 1)
+    catalog = catalog_in(tmp_path / "lake", monkeypatch)
+    parts = [pa.table({"n": range(n, 99, 3), "at": range(AT + n, AT + 99, 3), "user": ["u"] * 33}) for n in range(3)]
+    table = catalog.create_table("shop.orders", parts[0].schema)
+    for part in parts:
+        table.append(part)
+    delete_rows(table, {data_files(table)[1].file_path: [0, 5, 32]})
+    with table.update_schema() as update:
+        update.rename_column("n", "number")
+    topic = LakeTopic("t", "iceberg:lake.shop.orders", key="user", timestamp="at", partitions=3)
+    for engine in ("local", "spark"):
+        settings = load_settings({"warehouse": str(tmp_path / engine), "ingest_engine": engine}, environ={})
+        assert ingest(topic, settings).records == 96
+    assert written(tmp_path / "local") == written(tmp_path / "spark")
+    assert all("number" in record["value"] for record in records_of(tmp_path / "spark", "t"))
