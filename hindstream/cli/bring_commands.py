@@ -91,6 +91,15 @@ def ingest(
         typer.Option(help="Between values of CSV; default: found out. Behind values of .bin; default: a line break."),
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV and JSON. Default: utf-8.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="The columns of CSV whose first line does not name them.")
+    ] = None,
+    value_encoding: Annotated[
+        Literal["base64", "none"] | None, typer.Option(help="Of values in Aiven's CSV. Default: base64.")
+    ] = None,
+    file_name_template: Annotated[
+        str | None, typer.Option(help="Of Aiven's files, as in its sink: '{{topic}}/{{partition}}/{{start_offset}}'.")
+    ] = None,
     key_serde: Annotated[
         str | None, typer.Option(help="Of keys that are bytes: registry, json, string, int64, ..., FILE.py:NAME.")
     ] = None,
@@ -123,7 +132,9 @@ def ingest(
         "key": key, "value": tuple(value or ()), "timestamp": timestamp, "timestamp_unit": timestamp_unit,
         "timestamp_format": timestamp_format, "timezone": timezone, "order": order, "partitions": partitions,
         "format": format, "layout": layout, "envelope": envelope, "types": types, "delimiter": delimiter,
-        "encoding": encoding, "key_serde": key_serde, "value_serde": value_serde, "registry": registry,
+        "columns": tuple(columns.split(",")) if columns else None, "value_encoding": value_encoding,
+        "file_name_template": file_name_template, "encoding": encoding, "key_serde": key_serde,
+        "value_serde": value_serde, "registry": registry,
     }  # fmt: skip
     asked = lake_topic(topic, tuple(sources or ()), {name: given for name, given in options.items() if given}, given)
     if dry_run:

@@ -169,7 +169,7 @@ def _argument(name: str, value: object) -> str:
     if name == "registry":
         return f"SchemaRegistry({literal(value)})"
     if name != "source":
-        return literal(tuple(value) if isinstance(value, list) and name == "value" else value)
+        return literal(tuple(value) if isinstance(value, list) and name in {"value", "columns"} else value)
     sources = [value] if isinstance(value, str) else list(cast("Sequence[str]", value))
     texts = [f"str(PROJECT / {literal(one)})" if not is_elsewhere(one) else literal(one) for one in sources]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _SERDES = ("key_serde", "value_serde")
 _REGISTRY = "registry"
-_TUPLES = ("source", "value")
+_TUPLES = ("source", "value", "columns")
 
 
 def declaration_of(topic: LakeTopic) -> dict[str, object]:

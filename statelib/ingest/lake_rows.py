@@ -20,6 +20,7 @@ from statelib.ingest.envelopes.aiven import from_aiven
 from statelib.ingest.envelopes.contents import Contents
 from statelib.ingest.envelopes.debezium import from_debezium
 from statelib.ingest.envelopes.kcat import from_kcat
+from statelib.ingest.formats.aiven_csv import aiven_csv_rows
 from statelib.ingest.formats.compression import open_content
 from statelib.ingest.formats.rows import BadRow, Rows
 from statelib.ingest.formats.unreadable import unreadable
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 
     from statelib.ingest.formats.read import FileReader
     from statelib.ingest.sources.files import SourceFile
-    from statelib.job.lake_topic import Envelope, Layout
+    from statelib.job.lake_topic import Envelope, Layout, ValueEncoding
 
 _NULL = b"null"
+_BLOCK_BYTES = 1 << 20
 _ONE_COLUMN = ([placed.ONLY_FIELD], ["key"], ["headers"])
 """Columns of files whose rows are no records: Avro's have no name, and Parquet's are wrapped in a struct."""
 
@@ -47,6 +49,7 @@ class LakeReader:
         layout: What a file's rows are.
         envelope: What their values are wrapped in.
         contents: How keys and values are read that are bytes or JSON.
+        value_encoding: Of values in Aiven's CSV.
         key: Of plain files: the field of keys that `contents` reads; None: it reads none.
         value: The same of values.
     """
@@ -55,6 +58,7 @@ class LakeReader:
     layout: Layout = "files"
     envelope: Envelope = "rows"
     contents: Contents = field(default_factory=Contents)
+    value_encoding: ValueEncoding = "base64"
     key: str | None = None
     value: str | None = None
 
@@ -94,13 +98,18 @@ class LakeReader:
         if self.layout == "connect":
             yield from self._of_connect(file)
             return
-        for rows in self.files.rows(file, columns):
+        for rows in self._rows_of(file, columns):
             if self.layout == "kcat":
                 yield from_kcat(rows, self.contents)
             elif self.layout == "aiven":
                 yield _at_place(file, from_aiven(rows, self.contents))
             else:
                 yield self._read(_constant(rows, file))
+
+    def _rows_of(self, file: SourceFile, columns: Sequence[str] | None) -> Iterator[Rows]:
+        if self.layout == "aiven" and self.files.format_of(file) == "csv":
+            return aiven_csv_rows(file, self.files.options, self.files.dialect.columns, self.value_encoding)
+        return self.files.rows(file, columns)
 
     def _read(self, rows: Rows) -> Rows:
         """Plain rows with the fields read that are bytes; of changes in such a field, the change."""
@@ -235,7 +244,8 @@ def _beside(column: pa.Array, rows: Rows, file: SourceFile) -> pa.Array:
 
 def _json_values(file: SourceFile, options: Mapping[str, str]) -> pa.Array:
     with unreadable(file, "JSON"), open_content(file, options) as opened:
-        return pa.array([json.loads(line) for line in bytes(opened.read()).splitlines() if line.strip()])
+        content = b"".join(iter(lambda: bytes(opened.read(_BLOCK_BYTES)), b""))
+    return pa.array([json.loads(line) for line in content.splitlines() if line.strip()])
 
 
 def _as_headers(column: pa.Array) -> pa.Array:

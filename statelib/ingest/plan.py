@@ -12,16 +12,15 @@ from statelib.commits.archives import open_archive_if_present
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.envelopes import placed
-from statelib.ingest.envelopes.aiven import is_aiven
 from statelib.ingest.envelopes.contents import Contents
-from statelib.ingest.envelopes.kcat import BYTEWISE, is_kcat
+from statelib.ingest.envelopes.kcat import BYTEWISE
 from statelib.ingest.formats.csv import CsvDialect
 from statelib.ingest.formats.read import FileReader
 from statelib.ingest.lake_rows import LakeReader
+from statelib.ingest.layout import laid_out
 from statelib.ingest.ledger import Ledger
 from statelib.ingest.records import RecordShape
 from statelib.ingest.sources.find import find_files
-from statelib.ingest.sources.layouts import placed_by_aiven, placed_by_connect
 from statelib.ingest.values.deserializers import REGISTRY, deserializer
 from statelib.ingest.values.fields import check_known, columns_in, is_template, type_at, value_at
 from statelib.ingest.values.times import TimeRule, described, resolved
@@ -31,7 +30,7 @@ from statelib.storage.transfers import in_parallel
 from statelib.topics.schema_changes import united
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from statelib.ingest.sources.files import SourceFile
     from statelib.ingest.values.deserializers import Deserializer
@@ -95,10 +94,11 @@ def plan_load(
     """
     archive = open_archive_if_present(warehouse, topic.archive_name)
     ledger = Ledger(warehouse, topic.archive_name, archive)
-    reader = FileReader(source_options, topic.format, CsvDialect(topic.delimiter, topic.encoding))
+    dialect = CsvDialect(topic.delimiter, topic.encoding, topic.columns)
+    reader = FileReader(source_options, topic.format, dialect)
     before = {file.path: (file.size_bytes, file.version) for file in ledger.known().values()}
     there = find_files(topic.sources, source_options, before)
-    layout, found = _laid_out(topic, [file for file in there if not file.is_rewritten], reader, before)
+    layout, found = laid_out(topic, [file for file in there if not file.is_rewritten], reader, before)
     files = _new_files(found, ledger, topic)
     if not files:
         return None, archive, ledger
@@ -143,34 +143,6 @@ def _check_timezone(topic: LakeTopic) -> None:
         ) from None
 
 
-def _laid_out(
-    topic: LakeTopic, found: list[SourceFile], reader: FileReader, loaded: Collection[str]
-) -> tuple[Layout, list[SourceFile]]:
-    """The layout of the files, and those that a record begins in, with their places.
-
-    Files that have been ``loaded`` need not be there any more, if they are a table's.
-
-    Raises:
-        ConfigurationError: They are not of the layout that was asked for.
-    """
-    if topic.layout in {None, "connect"} and (placed_ := placed_by_connect(found)) is not None:
-        return "connect", placed_
-    if topic.layout in {"kcat", "files"}:
-        return topic.layout, found
-    new = next((file for file in found if file.path not in loaded), None)
-    is_told = new is None or topic.layout is not None or reader.format_of(new) == "csv"
-    schema = pa.schema([]) if new is None or is_told else reader.schema(new)
-    if is_kcat(schema):
-        return "kcat", found
-    if (topic.layout == "aiven" or is_aiven(schema)) and (placed_ := placed_by_aiven(found)) is not None:
-        return "aiven", placed_
-    if topic.layout is None:
-        return "files", found
-    what = f"files are not called as {'Kafka Connect' if topic.layout == 'connect' else 'Aiven'} calls them"
-    example = "<topic>+<partition>+<offset>.<ext>" if topic.layout == "connect" else "<topic>-<partition>-<offset>"
-    raise ConfigurationError(what, topic=topic.name, next_step=f"they should be {example}, or leave --layout out")
-
-
 def _reader(topic: LakeTopic, layout: Layout, files: FileReader) -> LakeReader:
     """Reads the rows, with keys and values that are bytes.
 
@@ -187,13 +159,13 @@ def _reader(topic: LakeTopic, layout: Layout, files: FileReader) -> LakeReader:
     if layout == "kcat" and contents.reads_bytes:
         files = replace(files, dialect=replace(files.dialect, encoding=BYTEWISE))
     if layout != "files":
-        return LakeReader(files, layout, topic.envelope, contents)
+        return LakeReader(files, layout, topic.envelope, contents, topic.value_encoding)
     if contents.value is not None and not isinstance(topic.value, str):
         step = "name the field with --value, or leave --value-serde out"
         raise ConfigurationError("it is not said which field has the values' bytes", topic=topic.name, next_step=step)
     key_field = topic.key if contents.key is not None and topic.envelope == "rows" else None
     value_field = topic.value if contents.value is not None and isinstance(topic.value, str) else None
-    return LakeReader(files, layout, topic.envelope, contents, key_field, value_field)
+    return LakeReader(files, layout, topic.envelope, contents, key=key_field, value=value_field)
 
 
 def _check_some_are_read(lake: LakeReader, files: Sequence[SourceFile], topic: LakeTopic) -> None:

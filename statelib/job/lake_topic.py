@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FileFormat = Literal["parquet", "csv", "json", "avro", "bytes"]
 Layout = Literal["files", "connect", "aiven", "kcat"]
 Envelope = Literal["rows", "debezium"]
+ValueEncoding = Literal["base64", "none"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
 DEFAULT_PARTITIONS = 4
@@ -60,6 +61,10 @@ class LakeTopic:
         delimiter: Between the values of CSV (None: what the first line has most of), or behind each value of ``bytes``
             (None: a line break).
         encoding: Of CSV and JSON.
+        columns: The names of the columns of CSV, where its first line does not have them; none: it does.
+        value_encoding: Of the values in Aiven's CSV, as its sink was configured.
+        file_name_template: Of the names of files of Aiven's sinks, as the sink was configured, such as
+            ``{{topic}}/{{partition}}/{{start_offset}}``; None: the default one.
         key_serde: Reads keys that are bytes in the files, and serialises keys to choose the partition; None: Kafka's
             own serde for their type. A serde, or a name: ``registry``, ``json``, ``string``, ``int64``, ...
             (`statelib.ingest.values.deserializers`).
@@ -87,6 +92,9 @@ class LakeTopic:
     types: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
     encoding: str = "utf-8"
+    columns: tuple[str, ...] = ()
+    value_encoding: Literal["base64", "none"] = "base64"
+    file_name_template: str | None = None
     key_serde: Serde | str | None = None
     value_serde: Serde | str | None = None
     registry: SchemaSource | None = None

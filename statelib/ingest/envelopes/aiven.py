@@ -10,7 +10,9 @@
         "headers": [{"key": "h", "value": "..."}],
     }
 
-The partition is in the file's name (`statelib.ingest.sources.layouts`). A row without a value is a tombstone.
+In CSV they are the columns (`statelib.ingest.formats.aiven_csv`). The partition is in the file's name
+(`statelib.ingest.sources.layouts`). A row without a value is a tombstone. Without ``format.output.envelope`` rows are
+the values themselves.
 
 Source: the README of Aiven's connectors, "Data Format" (``format.output.fields``).
 """
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from statelib.ingest.envelopes import placed
@@ -26,21 +29,26 @@ from statelib.ingest.formats.rows import Rows
 from statelib.ingest.values.times import TimeRule, read_times
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from statelib.ingest.envelopes.contents import Contents
-_PARTS = frozenset({"key", "value", "offset", "timestamp", "headers"})
+PARTS = frozenset({"key", "value", "offset", "timestamp", "headers"})
 
 
-def is_aiven(schema: pa.Schema) -> bool:
-    """Whether rows look like those of Aiven's connectors."""
-    return {"value", "offset"} <= {*schema.names} <= _PARTS
+def is_aiven(names: Collection[str]) -> bool:
+    """Whether rows with these fields look like those of Aiven's connectors."""
+    return {"value", "offset"} <= {*names} <= PARTS
 
 
 def from_aiven(rows: Rows, contents: Contents) -> Rows:
     """The fields of the values, with the columns of `statelib.ingest.envelopes.placed`."""
     given, count = rows.columns, len(rows.numbers)
     names = given.schema.names
-    value = given["value"] if "value" in names else pa.nulls(count, pa.string())
-    fields, nothing, bad = contents.fields(value, rows.numbers)
+    if "value" not in names:
+        if not {*names} <= PARTS:
+            return _bare(rows)
+        given = given.append_column("value", pa.nulls(count, pa.string()))
+    fields, nothing, bad = contents.fields(given["value"], rows.numbers)
     made = {**fields, placed.TOMBSTONE: nothing}
     if "offset" in names:
         made[placed.OFFSET] = given["offset"].cast(pa.int64())
@@ -53,6 +61,12 @@ def from_aiven(rows: Rows, contents: Contents) -> Rows:
     if "headers" in names and (pa.types.is_list(given["headers"].type) or pa.types.is_map(given["headers"].type)):
         made[placed.HEADERS] = placed.header_array([_pairs(one) for one in given["headers"].to_pylist()])
     return placed.without(bad, Rows(pa.RecordBatch.from_pydict(made), rows.numbers, rows.bad))
+
+
+def _bare(rows: Rows) -> Rows:
+    """Rows that are the values themselves (``format.output.envelope=false``)."""
+    gone = pa.array(np.zeros(len(rows.numbers), np.bool_))
+    return Rows(rows.columns.append_column(placed.TOMBSTONE, gone), rows.numbers, rows.bad)
 
 
 def _pairs(headers: list[dict[str, Any] | tuple[str, Any]] | None) -> list[tuple[str, bytes | None]] | None:

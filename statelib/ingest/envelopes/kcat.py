@@ -34,15 +34,17 @@ from statelib.ingest.values.deserializers import JsonText
 from statelib.serdes import StringSerde
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from statelib.ingest.envelopes.contents import Contents
 
 BYTEWISE = "latin-1"
 """The encoding in which each byte is a character."""
 
 
-def is_kcat(schema: pa.Schema) -> bool:
-    """Whether rows look like kcat's."""
-    return {"topic", "partition", "offset", "tstype", "ts", "payload"} <= {*schema.names}
+def is_kcat(names: Collection[str]) -> bool:
+    """Whether rows with these fields look like kcat's."""
+    return {"topic", "partition", "offset", "tstype", "ts", "payload"} <= {*names}
 
 
 def from_kcat(rows: Rows, contents: Contents) -> Rows:

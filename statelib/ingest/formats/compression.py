@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
+from statelib.ingest.formats.snappy_java import MAGIC, SnappyJavaStream
 from statelib.ingest.sources.opening import open_file, open_stream
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ _CODECS = {
     "br": "brotli",
     "xz": "xz",
     "zip": "zip",
+    "snappy": "snappy",
 }
-_OTHERS = {"snappy": "snappy", "7z": "7-zip", "lzo": "lzo"}
+_OTHERS = {"7z": "7-zip", "lzo": "lzo"}
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bz2",
@@ -37,6 +39,7 @@ _MAGIC = {
     b"\x04\x22\x4d\x18": "lz4",
     b"\xfd7zX": "xz",
     b"PK\x03\x04": "zip",
+    MAGIC[:4]: "snappy",
 }
 
 _MAGIC_BYTES = 4
@@ -75,6 +78,8 @@ def open_content(file: SourceFile, options: Mapping[str, str]) -> pa.NativeFile:
     opened = open_stream(file, options)
     if codec is None:
         return opened
+    if codec == "snappy":
+        return pa.PythonFile(SnappyJavaStream(opened), "r")
     return pa.PythonFile(lzma.open(opened), "r") if codec == "xz" else pa.CompressedInputStream(opened, codec)
 
 

@@ -1,7 +1,8 @@
 """CSV files: read as text first, so that a row that does not fit its types is one bad row, with its field and its text.
 
-The first line has the names of the columns. What stands between the values is found out (comma, tab, semicolon, bar)
-unless it is given. An empty value is null; outside of text so are ``NA``, ``N/A``, ``NULL``, ``NaN`` and the like.
+The first line has the names of the columns, unless they are given. What stands between the values is found out (comma,
+tab, semicolon, bar) unless it is given. An empty value is null; outside of text so are ``NA``, ``N/A``, ``NULL``,
+``NaN`` and the like.
 """
 
 from __future__ import annotations
@@ -44,10 +45,17 @@ class CsvDialect:
     Attributes:
         delimiter: What stands between them; None: found out from the first line.
         encoding: Of the text.
+        columns: The names of the columns, where the first line does not have them.
     """
 
     delimiter: str | None = None
     encoding: str = "utf-8"
+    columns: tuple[str, ...] = ()
+
+    @property
+    def header_rows(self) -> int:
+        """How many lines have the names."""
+        return 0 if self.columns else 1
 
 
 def csv_sample(file: SourceFile, options: Mapping[str, str], dialect: CsvDialect) -> pa.Schema:
@@ -72,12 +80,12 @@ def _sampled(head: bytes, names: list[str], dialect: CsvDialect, types: Mapping[
         io.BytesIO(head),
         read_options=pa_csv.ReadOptions(
             column_names=names,
-            skip_rows_after_names=1,
+            skip_rows_after_names=dialect.header_rows,
             use_threads=False,
             encoding=dialect.encoding,
             block_size=len(head) + 1,
         ),
-        parse_options=_parsing(_delimiter(head, dialect), []),
+        parse_options=_parsing(_delimiter(head, dialect), [], dialect.header_rows),
         convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types),
     )
 
@@ -119,12 +127,12 @@ def csv_rows(
             _Joined(head, opened),
             read_options=pa_csv.ReadOptions(
                 column_names=names,
-                skip_rows_after_names=1,
+                skip_rows_after_names=dialect.header_rows,
                 use_threads=False,
                 block_size=_BLOCK_BYTES,
                 encoding=dialect.encoding,
             ),
-            parse_options=_parsing(delimiter, invalid),
+            parse_options=_parsing(delimiter, invalid, dialect.header_rows),
             convert_options=pa_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.binary()),
                 strings_can_be_null=True,
@@ -159,9 +167,9 @@ def _numbers(good: int, count: int, invalid: NDArray[np.int64]) -> NDArray[np.in
         numbers = moved
 
 
-def _parsing(delimiter: str, invalid: list[tuple[int, BadRow]]) -> pa_csv.ParseOptions:
+def _parsing(delimiter: str, invalid: list[tuple[int, BadRow]], header_rows: int) -> pa_csv.ParseOptions:
     def take(row: Any) -> str:
-        number = row.number - 1 if row.number is not None else 0  # the first row has the names
+        number = row.number - header_rows if row.number is not None else 0
         reason = f"it has {row.actual_columns} values instead of {row.expected_columns}"
         invalid.append((number, BadRow(number, "", reason, row.text.encode())))
         return "skip"
@@ -171,6 +179,8 @@ def _parsing(delimiter: str, invalid: list[tuple[int, BadRow]]) -> pa_csv.ParseO
 
 def _names(head: bytes, dialect: CsvDialect, file: SourceFile) -> list[str]:
     """The names of the columns; one without a name is called by its number, one that comes twice gets it behind."""
+    if dialect.columns:
+        return list(dialect.columns)
     line = _first_line(head, dialect)
     if not line.strip():
         step = "name the columns in the first line"

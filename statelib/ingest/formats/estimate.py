@@ -41,7 +41,7 @@ def estimated_rows(file: SourceFile, reader: FileReader) -> int:
 def _content_bytes(file: SourceFile, reader: FileReader) -> float:
     """About how long a file is when it is decompressed, by what its first part of 1 MiB comes to."""
     codec = compressed_by(file, reader.options)
-    if codec is None or codec in {"zip", "xz"}:
+    if codec is None or codec in {"zip", "xz", "snappy"}:
         return file.size_bytes * (1 if codec is None else 4)
     with open_stream(file, reader.options) as raw:
         head = bytes(raw.read(_BEGINNING_BYTES))
