@@ -15,6 +15,7 @@ from statelib.ingest.formats.iceberg import iceberg_rows, iceberg_schema
 from statelib.ingest.formats.json import json_rows, json_sample
 from statelib.ingest.formats.parquet import parquet_rows, parquet_schema
 from statelib.ingest.formats.separated_bytes import LINE_BREAK, ONLY_COLUMN, Framing, byte_rows
+from statelib.ingest.formats.unreadable import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +69,7 @@ class FileReader:
         return _BY_SUFFIX.get(name.rpartition(".")[2].lower())
 
     def _by_content(self, file: SourceFile) -> FileFormat:
-        with open_content(file, self.options) as opened:
+        with unreadable(file, "any format"), open_content(file, self.options) as opened:
             first = bytes(opened.read(512))
         if first.startswith(b"PAR1"):
             return "parquet"
