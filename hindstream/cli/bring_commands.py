@@ -57,6 +57,10 @@ def ingest(
     timestamp: Annotated[
         str | None, typer.Option(help="The field of the timestamps, or text of several: '{date} {time}'.")
     ] = None,
+    partition: Annotated[
+        str | None, typer.Option(help="The field of the records' partitions in Kafka, where the files have one.")
+    ] = None,
+    offset: Annotated[str | None, typer.Option(help="The field of their offsets there.")] = None,
     timestamp_unit: Annotated[
         Literal["s", "ms", "us", "ns"] | None, typer.Option(help="Of numbers; default: what they look like, and shown.")
     ] = None,
@@ -129,7 +133,8 @@ def ingest(
 
     given = given_settings(settings, warehouse=warehouse, on_bad_record=on_bad_record, ingest_engine=engine)
     options = {
-        "key": key, "value": tuple(value or ()), "timestamp": timestamp, "timestamp_unit": timestamp_unit,
+        "key": key, "value": tuple(value or ()), "timestamp": timestamp, "partition": partition,
+        "offset": offset, "timestamp_unit": timestamp_unit,
         "timestamp_format": timestamp_format, "timezone": timezone, "order": order, "partitions": partitions,
         "format": format, "layout": layout, "envelope": envelope, "types": types, "delimiter": delimiter,
         "columns": tuple(columns.split(",")) if columns else None, "value_encoding": value_encoding,

@@ -69,7 +69,9 @@ def _with_offsets(
     """Records that are not none, in order, with their offsets."""
     filled = (batch for batch in batches if batch.num_rows)
     if keeps_offsets and FIRST in names:
-        yield from Sequencer(next_offset).sequence(filled)
+        for batch, offsets in Sequencer(next_offset).sequence(filled):
+            _check_beginnings(batch, offsets, partition)
+            yield batch, offsets
         return
     for batch in filled:
         offsets = np.arange(next_offset, next_offset + len(batch))
@@ -77,6 +79,23 @@ def _with_offsets(
             offsets = _own_offsets(batch[ORDER], partition, next_offset)
         next_offset = int(offsets[-1]) + 1
         yield batch, offsets
+
+
+def _check_beginnings(batch: pa.RecordBatch, offsets: NDArray[np.int64], partition: int) -> None:
+    """The first record of a file, and one that tells its offset itself, have no other offset than that.
+
+    Raises:
+        InputError: Another record has it.
+    """
+    least = batch[ORDER].to_numpy(zero_copy_only=False)
+    wrong = (least == batch[FIRST].to_numpy(zero_copy_only=False)) & (least != offsets)
+    if wrong.any():
+        raise _twice(partition, int(least[wrong.argmax()]), "a record comes twice")
+
+
+def _twice(partition: int, offset: int, what: str) -> InputError:
+    step = "leave out the files that hold it again, or choose --order timestamp: records then get new offsets"
+    return InputError(what, partition=partition, offset=offset, next_step=step)
 
 
 def _own_offsets(order: pa.Array, partition: int, least: int) -> NDArray[np.int64]:
@@ -89,8 +108,7 @@ def _own_offsets(order: pa.Array, partition: int, least: int) -> NDArray[np.int6
             if offset >= least
             else f"a record is older than the topic, which has come to {least}"
         )
-        step = "leave out the files that hold it again, or choose --order timestamp: records then get new offsets"
-        raise InputError(what, partition=partition, offset=offset, next_step=step)
+        raise _twice(partition, offset, what)
     return offsets
 
 

@@ -191,10 +191,16 @@ def _shape(
     timestamp = _timestamp(topic, schema)
     key = topic.key or (placed.KEY if placed.KEY in schema.names else None)
     value = () if reader.value is not None and reader.envelope == "debezium" else topic.value
-    order = topic.order or ("offset" if placed.OFFSET in schema.names else "timestamp")
-    order_field = {"timestamp": None, "arrival": None, "offset": placed.OFFSET}.get(order, order)
+    tells_offsets = topic.offset is not None or placed.OFFSET in schema.names
+    order = topic.order or ("offset" if tells_offsets else "timestamp")
+    order_field = {"timestamp": None, "arrival": None, "offset": topic.offset or placed.OFFSET}.get(order, order)
     if not all(file.place is not None and file.place.is_tombstones for file in files):
-        for option, path in (("key", key), ("timestamp", timestamp), ("order", order_field)):
+        for option, path in (
+            ("key", key),
+            ("timestamp", timestamp),
+            ("partition", topic.partition),
+            ("offset" if order == "offset" else "order", order_field),
+        ):
             if path is not None:
                 check_known(path, [schema], option)
         for path in [value] if isinstance(value, str) else value:
@@ -210,6 +216,8 @@ def _shape(
         time_rule=rule,
         order=order,
         partitions=_partitions(topic, reader, files, archive),
+        partition=topic.partition,
+        offset=topic.offset,
         key_serde=_serializer(reader.contents.key),
     )
     return shape, sample
@@ -228,11 +236,11 @@ def _timestamps_described(shape: RecordShape, sample: pa.Array) -> str:
 
 def _partitions(topic: LakeTopic, reader: LakeReader, files: Sequence[SourceFile], archive: TopicArchive | None) -> int:
     told = [file.place.partition + 1 for file in files if file.place is not None]
-    if reader.layout == "kcat":
-        samples = [
-            rows.columns[placed.PARTITION] for rows in (next(iter(reader.rows(file)), None) for file in files) if rows
-        ]
-        told = [1 + max(sample.to_pylist(), default=0) for sample in samples]
+    field = topic.partition or placed.PARTITION
+    if reader.layout == "kcat" or (topic.partition is not None and not told):
+        firsts = (next(iter(reader.rows(file)), None) for file in files)
+        samples = [value_at(rows.columns, field).drop_null() for rows in firsts if rows is not None]
+        told = [1 + max((one for one in sample.to_pylist() if isinstance(one, int)), default=0) for sample in samples]
     partitions = (
         archive.partitions if archive is not None else topic.partitions or max(told, default=DEFAULT_PARTITIONS)
     )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.counted import counted
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.envelopes import placed
 from statelib.ingest.formats.rows import BadRow, as_json
 from statelib.ingest.values.fields import columns_in, is_template, value_at
@@ -43,6 +43,8 @@ class RecordShape:
         time_rule: How that is read.
         order: ``timestamp``, ``arrival``, ``offset`` (records keep theirs), or a field.
         partitions: Of the topic.
+        partition: The field of partitions; None: the files' places tell them, or keys choose them.
+        offset: The field of offsets; None: the files' places tell them, or records get new ones.
         key_serde: Serialises keys to choose the partition; None: Kafka's own for their type.
     """
 
@@ -53,6 +55,8 @@ class RecordShape:
     time_rule: TimeRule
     order: str
     partitions: int
+    partition: str | None = None
+    offset: str | None = None
     key_serde: Serde | None = None
 
     def records(self, rows: Rows) -> tuple[pa.RecordBatch, list[BadRow]]:
@@ -70,26 +74,34 @@ class RecordShape:
         good, bad = times.known | self._timeless(columns), []
         if not good.all():
             bad = [self._without_time(rows, row) for row in np.flatnonzero(~good).tolist()]
-        order = self._order(columns, times.microseconds)
+        order = self._order(rows, times.microseconds)
         if order is not None and order.null_count:
             missing = good & order.is_null().to_numpy(zero_copy_only=False)
             bad += [
                 BadRow(
                     int(rows.numbers[row]),
-                    self.order,
+                    self.offset or self.order,
                     "it has no value, and records are ordered by it",
                     as_json(columns, row),
                 )
                 for row in np.flatnonzero(missing).tolist()
             ]
             good = good & ~missing
+        place = self._partition_field(rows)
+        if place is not None and place.null_count:
+            missing = good & place.is_null().to_numpy(zero_copy_only=False)
+            bad += [
+                BadRow(int(rows.numbers[row]), self.partition or "", "it has no partition", as_json(columns, row))
+                for row in np.flatnonzero(missing).tolist()
+            ]
+            good, place = good & ~missing, place.fill_null(0)
         key = (
             stored(value_at(columns, self.key), self.key_type)
             if self.key is not None
             else pa.nulls(count, self.key_type)
         )
         made = {
-            PARTITION: self._partition(columns, key, rows.numbers),
+            PARTITION: self._partition(columns, place, key, rows.numbers),
             "key": key,
             "value": _without(self._value(columns), columns),
             "timestamp": pa.array(times.microseconds // 1000, mask=~times.known),
@@ -99,7 +111,7 @@ class RecordShape:
         if order is not None:
             made[ORDER] = order
         if self.keeps_offsets and placed.FIRST in columns.schema.names:
-            made[FIRST] = columns[placed.FIRST]
+            made[FIRST] = self._first(columns)
         records = pa.RecordBatch.from_pydict(made)
         return (records if good.all() else records.filter(pa.array(good))), bad
 
@@ -130,10 +142,11 @@ class RecordShape:
         return pa.StructArray.from_arrays([array for _, array in kept], [name for name, _ in kept])
 
     def _others(self, names: Sequence[str]) -> list[str]:
-        """Of plain rows all but key and timestamp; a value that was a record's value already stays whole."""
+        """Of plain rows all that is no other part of records; a value that was a record's value already stays whole."""
         if not placed.RESERVED_SET.isdisjoint(names):
             return [name for name in names if name not in placed.RESERVED]
-        taken = {path for path in (self.key, self.timestamp) if path is not None and not is_template(path)}
+        paths = (self.key, self.timestamp, self.partition, self.offset)
+        taken = {path for path in paths if path is not None and not is_template(path)}
         taken.add(placed.KEY_BYTES)
         return [name for name in names if name not in taken]
 
@@ -143,35 +156,94 @@ class RecordShape:
             return None
         paths = [
             self.timestamp,
-            *([self.key] if self.key else []),
+            *(path for path in (self.key, self.partition, self.offset) if path is not None),
             *([self.value] if isinstance(self.value, str) else self.value),
         ]
         paths += [] if self.order in {"timestamp", "arrival", "offset"} else [self.order]
         names = [name for path in paths for name in columns_in(path)]
         return [*dict.fromkeys([*names, *(name.partition(".")[0] for name in names)])]
 
-    def _order(self, columns: pa.RecordBatch, microseconds: NDArray[np.int64]) -> pa.Array | None:
+    def _order(self, rows: Rows, microseconds: NDArray[np.int64]) -> pa.Array | None:
         if self.order == "arrival":
             return None
         if self.order == "timestamp":
             return pa.array(microseconds)
-        found = value_at(columns, placed.OFFSET if self.keeps_offsets else self.order)
+        if self.keeps_offsets:
+            return rows.columns[placed.OFFSET] if self.offset is None else self._offset_field(rows, self.offset)
+        found = value_at(rows.columns, self.order)
         return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
 
-    def _partition(self, columns: pa.RecordBatch, key: pa.Array, numbers: NDArray[np.int64]) -> pa.Array:
+    def _offset_field(self, rows: Rows, path: str) -> pa.Array:
+        """Offsets that rows have themselves; of those without a value the least that their files' names leave them.
+
+        Raises:
+            InputError: They contradict the files' names.
+        """
+        columns = rows.columns
+        found = _whole_numbers(value_at(columns, path), path)
+        if placed.OFFSET not in columns.schema.names:
+            return found
+        least = columns[placed.OFFSET]
+        if placed.FIRST in columns.schema.names:
+            begins = pc.equal(least, columns[placed.FIRST])
+            wrong = pc.or_(pc.less(found, least), pc.and_(begins, pc.not_equal(found, least)))
+        else:
+            wrong = pc.not_equal(found, least)
+        self._check_names(rows, wrong, path, found, least)
+        if placed.TOMBSTONE not in columns.schema.names:
+            return found
+        return pc.if_else(columns[placed.TOMBSTONE], pc.coalesce(found, least), found)
+
+    def _first(self, columns: pa.RecordBatch) -> pa.Array:
+        """Where the file of a record begins; of one that has its offset itself: there."""
+        first = columns[placed.FIRST]
+        if self.offset is None:
+            return first
+        return pc.coalesce(_whole_numbers(value_at(columns, self.offset), self.offset), first)
+
+    def _partition_field(self, rows: Rows) -> pa.Array | None:
+        """Partitions that rows have themselves; None: no field is named."""
+        if self.partition is None:
+            return None
+        found = _whole_numbers(value_at(rows.columns, self.partition), self.partition)
+        if placed.PARTITION in rows.columns.schema.names:
+            told = rows.columns[placed.PARTITION].cast(pa.int64())
+            self._check_names(rows, pc.not_equal(found, told), self.partition, found, told)
+            return pc.coalesce(found, told)
+        return found
+
+    def _check_names(self, rows: Rows, wrong: pa.Array, path: str, found: pa.Array, told: pa.Array) -> None:
+        """Raises for the first row that is wrong.
+
+        Raises:
+            InputError: There is one.
+        """
+        at = pc.index(wrong, pa.scalar(True)).as_py()
+        if at >= 0:
+            what = f"a row says {found[at]}, and the place of its file {told[at]}"
+            step = "name the field with the records' own partition or offset, or leave the option out"
+            raise InputError(what, row=int(rows.numbers[at]), field=path, next_step=step)
+
+    def _partition(
+        self, columns: pa.RecordBatch, place: pa.Array | None, key: pa.Array, numbers: NDArray[np.int64]
+    ) -> pa.Array:
         """The topic's own where it is told."""
-        if placed.PARTITION not in columns.schema.names:
+        if place is None and placed.PARTITION not in columns.schema.names:
             data = columns[placed.KEY_BYTES] if placed.KEY_BYTES in columns.schema.names else None
             return pa.array(self._partition_of(key, data, numbers))
-        told = columns[placed.PARTITION]
-        largest = max(told.to_numpy(zero_copy_only=False), default=0)
+        told = columns[placed.PARTITION] if place is None else place
+        least, largest = pc.min_max(told).as_py().values() if len(told) else (0, 0)
+        if least < 0:
+            raise InputError(
+                f"there are records of partition {least}", field=self.partition, next_step="name another field"
+            )
         if largest >= self.partitions:
             what = (
                 f"there are records of partition {largest}, and the topic has {counted(self.partitions, 'partition')}"
             )
             step = f"load the topic anew with --partitions {largest + 1}"
             raise ConfigurationError(what, next_step=step)
-        return told
+        return told.cast(pa.int32())
 
     def _partition_of(
         self, key: pa.Array, data: pa.BinaryArray | None, numbers: NDArray[np.int64]
@@ -207,3 +279,17 @@ def _without(value: pa.Array, columns: pa.RecordBatch) -> pa.Array:
         return value
     gone = columns[placed.TOMBSTONE]
     return value if not pc.any(gone).as_py() else pc.if_else(gone, pa.scalar(None, value.type), value)
+
+
+def _whole_numbers(values: pa.Array, path: str) -> pa.Array:
+    """int64.
+
+    Raises:
+        ConfigurationError: They are of another type.
+    """
+    if not (pa.types.is_integer(values.type) or pa.types.is_null(values.type)):
+        what = f"partitions and offsets are whole numbers, and a field is {values.type}"
+        raise ConfigurationError(
+            what, field=path, next_step="name another field, or declare its type: --type FIELD=int64"
+        )
+    return values.cast(pa.int64())

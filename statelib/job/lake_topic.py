@@ -44,12 +44,14 @@ class LakeTopic:
         value: The field of the values, or the fields of a struct; none: all but those of key and timestamp.
         timestamp: The field of the timestamps, which has to be named unless layout or envelope tell it; the error names
             fields that look like times.
+        partition: The field of the partitions in Kafka; None: what the layout tells, else chosen by keys.
+        offset: The field of the offsets there; None: what the layout tells, else new ones.
         timestamp_unit: Of timestamps that are numbers; None: what they look like, which is shown.
         timestamp_format: Of timestamps that are text, as in strptime; None: ISO 8601.
         timezone: Of timestamps without one.
         order: The order of a partition's records within a load: ``timestamp`` (no record is late), ``arrival`` (files
             in the order of their paths, rows as they stand there), ``offset`` (the topic's own, with its offsets, where
-            the layout tells them), or a field. None: ``offset`` where it is told, else ``timestamp``.
+            layout or `offset` tell them), or a field. None: ``offset`` where it is told, else ``timestamp``.
         partitions: Of the topic; None: as many as it has; for a new one as many as the layout tells, or 4.
         format: Of the files; None: what their names and first bytes say.
         layout: How a topic lies in the files: ``connect`` and ``aiven`` (files of these sink connectors, whose names
@@ -81,6 +83,8 @@ class LakeTopic:
     key: str | None = None
     value: str | tuple[str, ...] = ()
     timestamp: str | None = None
+    partition: str | None = None
+    offset: str | None = None
     timestamp_unit: Literal["s", "ms", "us", "ns"] | None = None
     timestamp_format: str | None = None
     timezone: str = "UTC"

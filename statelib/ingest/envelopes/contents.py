@@ -50,7 +50,7 @@ class Contents:
         """The fields of values: see `statelib.ingest.envelopes.placed.expanded`."""
         if self.value is None:
             return placed.expanded(value, numbers, self.types)
-        read, bad = self.value_of(value, numbers)
+        read, bad = _read(value, self.value, numbers, "value")
         if isinstance(self.value, StringSerde):
             return {placed.ONLY_FIELD: read}, read.is_null(), bad
         fields, nothing, worse = placed.expanded(read, numbers, self.types)
@@ -58,8 +58,15 @@ class Contents:
         return fields, nothing, [*bad, *(row for row in worse if row.row not in known)]
 
     def value_of(self, value: pa.Array, numbers: NDArray[np.int64]) -> tuple[pa.Array, list[BadRow]]:
-        """Values as they are read, null where they cannot be, and the rows of these."""
-        return _read(value, self.value, numbers, "value")
+        """Values as they are read, null where they cannot be, and the rows of these; JSON as structs."""
+        read, bad = _read(value, self.value, numbers, "value")
+        if not pa.types.is_string(read.type) or isinstance(self.value, StringSerde):
+            return read, bad
+        fields, nothing, bad = self.fields(value, numbers)
+        names = [name for name, column in fields.items() if not pa.types.is_null(column.type)]
+        if not names or (names == [placed.ONLY_FIELD] and fields[placed.ONLY_FIELD].equals(read)):
+            return read, bad
+        return pa.StructArray.from_arrays([fields[name] for name in names], names, mask=nothing), bad
 
     def keys(self, key: pa.Array, numbers: NDArray[np.int64]) -> tuple[pa.Array, list[BadRow]]:
         """The same of keys."""
