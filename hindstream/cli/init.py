@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from hindstream.console.results import Results
-from hindstream.projects.project import TEMPLATES, is_elsewhere, make_project
+from hindstream.projects.project import TEMPLATES, make_project
 from hindstream.projects.shape import shape_of
 from statelib.commits.archives import open_archive
 from statelib.ingest.ledger import Ledger
@@ -59,9 +59,4 @@ def _load(made: Project) -> str:
 def _declaration(storage: Storage, archive: TopicArchive) -> dict[str, object] | None:
     """How the topic was loaded from files, with absolute paths; None: it was not."""
     newest = Ledger(storage, archive.topic, archive).newest
-    if newest is None:
-        return None
-    given = newest.declaration["source"]
-    sources = [given] if isinstance(given, str) else cast("list[str]", given)
-    absolute = [source if is_elsewhere(source) else str(Path(source).absolute()) for source in sources]
-    return {**newest.declaration, "source": absolute}
+    return None if newest is None else newest.declaration

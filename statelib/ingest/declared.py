@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from statelib.ingest.sources.find import absolute
 from statelib.job.lake_topic import LakeTopic
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _TUPLES = ("source", "value", "columns")
 def declaration_of(topic: LakeTopic) -> dict[str, object]:
     """The options of a topic that have a value, as JSON data; of a registry its URL, and no serde that is code."""
     given: dict[str, Any] = {field.name: getattr(topic, field.name) for field in fields(topic)}
+    given["source"] = [absolute(source) for source in topic.sources]
     given[_REGISTRY] = getattr(topic.registry, "url", None)
     given |= {name: given[name] if isinstance(given[name], str) else None for name in _SERDES}
     kept = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}

@@ -14,6 +14,7 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.envelopes import placed
 from statelib.ingest.envelopes.contents import Contents
 from statelib.ingest.envelopes.kcat import BYTEWISE
+from statelib.ingest.fields import check_declared, has_rows, united_fields
 from statelib.ingest.formats.csv import CsvDialect
 from statelib.ingest.formats.read import FileReader
 from statelib.ingest.lake_rows import LakeReader
@@ -22,12 +23,10 @@ from statelib.ingest.ledger import Ledger
 from statelib.ingest.records import RecordShape
 from statelib.ingest.sources.find import find_files
 from statelib.ingest.values.deserializers import REGISTRY, deserializer
-from statelib.ingest.values.fields import check_known, columns_in, is_template, type_at, value_at
+from statelib.ingest.values.fields import check_known, columns_in, type_at, value_at
 from statelib.ingest.values.times import TimeRule, described, resolved
-from statelib.ingest.values.types import storable, type_named, united_text
+from statelib.ingest.values.types import storable, type_named
 from statelib.job.lake_topic import DEFAULT_PARTITIONS
-from statelib.storage.transfers import in_parallel
-from statelib.topics.schema_changes import united
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,9 +38,7 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 
-_MOST_SAMPLED = 16
 _MOST_TIMED = 8
-_FILES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ def plan_load(
         source_options: Of the object store that the files are in.
 
     Returns:
-        The plan (None: no file is new), the newest version of the archive if there is one, and its ledger.
+        The plan (None: no new file has a row), the newest version of the archive if there is one, and its ledger.
 
     Raises:
         ConfigurationError: The files do not go together with each other, with the archive, or with what was asked for.
@@ -104,8 +101,14 @@ def plan_load(
         return None, archive, ledger
     _check_timezone(topic)
     declared = {name: type_named(given) for name, given in topic.types.items()}
+    had = _types_of(archive, topic)
+    given = {**had, **declared}
+    if layout == "files" and topic.envelope == "rows":
+        reader = replace(reader, types=given, fixed=frozenset(given), declared=frozenset(declared))
     lake = _reader(topic, layout, reader)
-    schema, types = _united_schema(lake, files, {**_types_of(archive, topic), **declared})
+    schema, types = united_fields(lake, files, given, had or declared)
+    if archive is None:
+        check_declared(topic, schema, reader, files)
     if layout == "files" and topic.envelope == "rows":
         lake = replace(lake, files=replace(lake.files, types=types))
     lake = replace(lake, contents=replace(lake.contents, types=types))
@@ -119,6 +122,8 @@ def plan_load(
     told = [field for field in schema if field.name not in placed.RESERVED]
     if lake.contents.reads_bytes and all(pa.types.is_null(field.type) for field in told):
         _check_some_are_read(lake, files, topic)
+    if not schema.names and not has_rows(lake, files):
+        return None, archive, ledger
     shape, sample = _shape(topic, lake, files, schema, archive)
     plan = LoadPlan(
         topic=topic,
@@ -196,15 +201,17 @@ def _shape(
     order_field = {"timestamp": None, "arrival": None, "offset": topic.offset or placed.OFFSET}.get(order, order)
     if not all(file.place is not None and file.place.is_tombstones for file in files):
         for option, path in (
-            ("key", key),
             ("timestamp", timestamp),
             ("partition", topic.partition),
             ("offset" if order == "offset" else "order", order_field),
         ):
             if path is not None:
                 check_known(path, [schema], option)
+        known = [schema, pa.schema(list(_types_of(archive, topic).items()))]
+        if key is not None:
+            check_known(key, known, "key")
         for path in [value] if isinstance(value, str) else value:
-            check_known(path, [schema], "value")
+            check_known(path, known, "value")
     rule = TimeRule(topic.timestamp_unit, topic.timestamp_format, topic.timezone)
     sample = _sample(reader, files, timestamp)
     rule = TimeRule(unit="ms") if timestamp == placed.TIMESTAMP else resolved(rule, sample, timestamp)
@@ -276,55 +283,9 @@ def _types_of(archive: TopicArchive | None, topic: LakeTopic) -> dict[str, pa.Da
         types[topic.value] = value
     elif pa.types.is_struct(value):
         types = {field.name: field.type for field in value}
-    if topic.key is not None and not is_template(topic.key):
+    if topic.key is not None:
         types[topic.key] = key
     return types
-
-
-def _united_schema(
-    reader: LakeReader, files: Sequence[SourceFile], given: Mapping[str, pa.DataType]
-) -> tuple[pa.Schema, dict[str, pa.DataType]]:
-    """The fields of all files together, and the types of those of text files.
-
-    Raises:
-        ConfigurationError: A file does not go together with the others; it is named.
-    """
-    exact = [file for file in files if reader.is_exact(file)]
-    text = [file for file in files if not reader.is_exact(file)]
-    sampled = (
-        text
-        if len(text) <= _MOST_SAMPLED
-        else [text[n * (len(text) - 1) // (_MOST_SAMPLED - 1)] for n in range(_MOST_SAMPLED)]
-    )
-    at_once = _FILES_AT_ONCE if "://" in files[0].path else 1
-    schemas = in_parallel(reader.schema, [*exact, *sampled], at_once)
-    united_: dict[str, pa.DataType] = {}
-    types = dict(given)
-    for file, schema in zip([*exact, *sampled], schemas, strict=True):
-        is_exact = len(exact) and file in exact
-        for field in schema:
-            type_ = storable(field.type) if is_exact else given.get(field.name, field.type)
-            if type_ is None:
-                type_ = pa.null()
-            before = united_.get(field.name)
-            united_[field.name] = (
-                type_ if before is None else _together(before, type_, field.name, file, is_text=not is_exact)
-            )
-            if not is_exact:
-                types[field.name] = united_[field.name]
-    return pa.schema(list(united_.items())), types
-
-
-def _together(before: pa.DataType, type_: pa.DataType, field: str, file: SourceFile, *, is_text: bool) -> pa.DataType:
-    try:
-        return united_text(before, type_, field) if is_text else united(before, type_, field)
-    except ConfigurationError as error:
-        if is_text and not pa.types.is_nested(before) and not pa.types.is_nested(type_):
-            return pa.string() if file.name.split(".")[-1] not in {"json", "jsonl", "ndjson"} else before
-        where = error.place.get("field", field)
-        what = f"a file cannot be merged with those before it: {where} is {type_} there, and was {before}"
-        step = "load it into another topic, or bring the field to one type with a query (sql:SELECT ...)"
-        raise ConfigurationError(what, file=file.path, field=field, next_step=step) from None
 
 
 def _timestamp(topic: LakeTopic, schema: pa.Schema) -> str:
@@ -345,7 +306,7 @@ def _sample(reader: LakeReader, files: Sequence[SourceFile], path: str) -> pa.Ar
     found: list[pa.Array] = []
     step = max(1, len(files) // _MOST_TIMED)
     for file in files[::step]:
-        columns = [*columns_in(path), *(name.partition(".")[0] for name in columns_in(path))]
+        columns = [path, *columns_in(path), *(name.partition(".")[0] for name in columns_in(path))]
         rows = next(iter(reader.rows(file, columns)), None)
         if rows is not None and len(rows.numbers):
             values = value_at(rows.columns, path)
@@ -360,5 +321,10 @@ def _key_type(key: str | None, schema: pa.Schema, archive: TopicArchive | None) 
     if archive is not None:
         return archive.schema.field("key").type
     type_ = None if key is None else type_at(schema, key)
-    found = None if type_ is None else storable(type_)
-    return pa.string() if found is None else found
+    if type_ is None or pa.types.is_null(type_):
+        return pa.string()
+    found = storable(type_)
+    if found is None:
+        step = "name a field that has values: --key FIELD"
+        raise ConfigurationError(f"a field of type {type_} has no values", setting="key", field=key, next_step=step)
+    return found

@@ -13,9 +13,9 @@ from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.envelopes import placed
-from statelib.ingest.formats.rows import BadRow, as_json
-from statelib.ingest.values.fields import columns_in, is_template, value_at
-from statelib.ingest.values.times import TimeRule, read_times
+from statelib.ingest.formats.rows import BadRow, as_json, plain
+from statelib.ingest.values.fields import columns_in, value_at
+from statelib.ingest.values.times import TimeRule, Times, read_times
 from statelib.ingest.values.types import storable, stored
 from statelib.serdes import serde_for
 from statelib.topics.partitioner import partition_for
@@ -73,7 +73,7 @@ class RecordShape:
         times = read_times(value_at(columns, self.timestamp), self.time_rule)
         good, bad = times.known | self._timeless(columns), []
         if not good.all():
-            bad = [self._without_time(rows, row) for row in np.flatnonzero(~good).tolist()]
+            bad = self._without_time(rows, np.flatnonzero(~good), times)
         order = self._order(rows, times.microseconds)
         if order is not None and order.null_count:
             missing = good & order.is_null().to_numpy(zero_copy_only=False)
@@ -95,11 +95,10 @@ class RecordShape:
                 for row in np.flatnonzero(missing).tolist()
             ]
             good, place = good & ~missing, place.fill_null(0)
-        key = (
-            stored(value_at(columns, self.key), self.key_type)
-            if self.key is not None
-            else pa.nulls(count, self.key_type)
-        )
+        key = None if self.key is None else value_at(columns, self.key)
+        if key is None or storable(key.type) is None:
+            key = pa.nulls(count, self.key_type)
+        key = stored(key, self.key_type)
         made = {
             PARTITION: self._partition(columns, place, key, rows.numbers),
             "key": key,
@@ -145,9 +144,7 @@ class RecordShape:
         """Of plain rows all that is no other part of records; a value that was a record's value already stays whole."""
         if not placed.RESERVED_SET.isdisjoint(names):
             return [name for name in names if name not in placed.RESERVED]
-        paths = (self.key, self.timestamp, self.partition, self.offset)
-        taken = {path for path in paths if path is not None and not is_template(path)}
-        taken.add(placed.KEY_BYTES)
+        taken = {self.key, self.timestamp, self.partition, self.offset, placed.KEY_BYTES}
         return [name for name in names if name not in taken]
 
     def columns(self) -> list[str] | None:
@@ -160,7 +157,7 @@ class RecordShape:
             *([self.value] if isinstance(self.value, str) else self.value),
         ]
         paths += [] if self.order in {"timestamp", "arrival", "offset"} else [self.order]
-        names = [name for path in paths for name in columns_in(path)]
+        names = [name for path in paths for name in (path, *columns_in(path))]
         return [*dict.fromkeys([*names, *(name.partition(".")[0] for name in names)])]
 
     def _order(self, rows: Rows, microseconds: NDArray[np.int64]) -> pa.Array | None:
@@ -261,16 +258,19 @@ class RecordShape:
             where[missing] = (numbers[missing] - 1) % self.partitions
         return where
 
-    def _without_time(self, rows: Rows, row: int) -> BadRow:
-        given = value_at(rows.columns, self.timestamp)[row]
-        if not given.is_valid:
-            reason = "it has no timestamp"
-        else:
-            found = read_times(pa.array([given.as_py()], given.type), self.time_rule).microseconds[0]
-            shown = given.as_py()
-            reason = f"{shown!r} is no time" if not found else f"{shown!r} is a time that no record can have"
-            reason += f" (0 to {LAST_TIME_MS} ms since 1970)" if found else ""
-        return BadRow(int(rows.numbers[row]), self.timestamp, reason, as_json(rows.columns, row))
+    def _without_time(self, rows: Rows, where: NDArray[np.int64], times: Times) -> list[BadRow]:
+        given = value_at(rows.columns, self.timestamp)
+        bad = []
+        for row in where.tolist():
+            shown = plain(given[row])
+            if shown is None:
+                reason = "it has no timestamp"
+            elif times.microseconds[row]:
+                reason = f"{shown!r} is a time that no record can have (0 to {LAST_TIME_MS} ms since 1970)"
+            else:
+                reason = f"{shown!r} is no time"
+            bad.append(BadRow(int(rows.numbers[row]), self.timestamp, reason, as_json(rows.columns, row)))
+        return bad
 
 
 def _without(value: pa.Array, columns: pa.RecordBatch) -> pa.Array:

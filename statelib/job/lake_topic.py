@@ -26,6 +26,13 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 DEFAULT_PARTITIONS = 4
 
 
+def _is_text_encoding(name: str) -> bool:
+    try:
+        return "a".encode(name).decode(name) == "a"
+    except (LookupError, UnicodeError):
+        return False
+
+
 @arguments_checked
 @dataclass(frozen=True)
 class LakeTopic:
@@ -112,6 +119,10 @@ class LakeTopic:
         if self.partitions is not None and self.partitions < 1:
             what = f"a topic cannot have {counted(self.partitions, 'partition')}"
             raise ConfigurationError(what, topic=self.name, next_step="name one or more")
+        if not _is_text_encoding(self.encoding):
+            step = "name one such as utf-8, latin-1, cp1252 or utf-16"
+            what = "there is no such encoding"
+            raise ConfigurationError(what, setting="encoding", given=self.encoding, next_step=step)
 
     @property
     def sources(self) -> tuple[str, ...]:

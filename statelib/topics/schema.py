@@ -41,6 +41,9 @@ _AS_THEY_ARE = frozenset({
     pa.string(), pa.binary(), pa.date32(),
 })  # fmt: skip
 
+_MOST_DEEP = 32
+"""Delta's log is JSON, and its readers end at 128 brackets; a struct within another takes three."""
+
 
 def topic_schema(key: pa.DataType, value: pa.DataType) -> pa.Schema:
     """The columns of a topic's files.
@@ -67,6 +70,10 @@ def topic_schema_of(columns: pa.Schema) -> pa.Schema:
 
 
 def _storable(type_: pa.DataType, path: str) -> pa.DataType:
+    if path.count(".") > _MOST_DEEP:
+        what = f"Delta's log does not hold types that are nested deeper than {_MOST_DEEP} times"
+        step = "leave the field out: name the fields of the values"
+        raise ConfigurationError(what, field=".".join(path.split(".")[:3]), next_step=step)
     if pa.types.is_map(type_):
         return pa.map_(_storable(type_.key_type, f"{path}.key"), _storable(type_.item_type, f"{path}.value"))
     if is_any_list(type_):
@@ -74,6 +81,10 @@ def _storable(type_: pa.DataType, path: str) -> pa.DataType:
     if pa.types.is_dictionary(type_):
         return _storable(type_.value_type, path)
     if pa.types.is_struct(type_) and type_.num_fields:
+        if ended := [field.name for field in type_ if "\0" in field.name]:
+            what = f"Delta cannot hold a field whose name has a zero byte: {ended[0]!r}"
+            step = "rename it, or leave it out: name the fields of the values"
+            raise ConfigurationError(what, field=path, next_step=step)
         twice = [name for name, count in Counter(field.name.lower() for field in type_).items() if count > 1]
         if not twice:
             return pa.struct([(field.name, _storable(field.type, f"{path}.{field.name}")) for field in type_])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -278,6 +279,56 @@ def test_a_time_put_together_from_columns(tmp_path: Path) -> None:
     assert record["value"] == {"y": 2013, "m": 7, "d": 1, "h": 5, "user": "a"}
 
 
+@pytest.mark.parametrize("name", ["{id}", "a.b", "a b", 'a"b', "ü,;(=)", "a\nb", "", "@x", "value", "timestamp"])
+def test_a_column_may_have_any_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "lake").mkdir()
+    at = pa.array([FIRST_MS, FIRST_MS + 1], pa.timestamp("ms"))
+    pq.write_table(pa.table({"at": at, "id": [1, 2], name: ["x", "y"]}), tmp_path / "lake/a.parquet")
+    load(a_topic(tmp_path, key=None, partitions=1), tmp_path / "w")
+    assert [record["value"] for record in records_of(tmp_path / "w", "t")] == [
+        {"id": 1, name: "x"}, {"id": 2, name: "y"},
+    ]  # fmt: skip
+    if name:
+        load(a_topic(tmp_path, key=name, value=name, partitions=1), tmp_path / "keyed")
+        assert [(r["key"], r["value"]) for r in records_of(tmp_path / "keyed", "t")] == [("x", "x"), ("y", "y")]
+
+
+def test_two_columns_of_one_name_are_told(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    columns = [pa.array([FIRST_MS], pa.timestamp("ms")), pa.array([1]), pa.array([2])]
+    pq.write_table(pa.Table.from_arrays(columns, ["at", "n", "n"]), tmp_path / "lake/a.parquet")
+    with pytest.raises(InputError, match="two columns of a file have one name"):
+        load(a_topic(tmp_path, key=None), tmp_path / "w")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "types", "what"),
+    [
+        ("a.csv", "at,n\n2013-01-01,1\n", {"m": "string"}, "the rows have"),
+        ("a.jsonl", '{"at": "2013-01-01", "o": {"n": 1}}\n', {"o.n": "string"}, "the whole field"),
+        ("a.jsonl", "at,n\n", {}, "no row of the new files can be read: a row is no object"),
+    ],
+)
+def test_types_of_fields_that_are_not_there_are_told(
+    tmp_path: Path, name: str, content: str, types: dict[str, str], what: str
+) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / name).write_text(content)
+    with pytest.raises((ConfigurationError, InputError), match=what):
+        load(a_topic(tmp_path, key=None, types=types), tmp_path / "w")
+
+
+def test_new_files_without_rows_are_nothing_new(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake/empty.json").touch()
+    assert load(a_topic(tmp_path), tmp_path / "w").number is None
+    assert not (tmp_path / "w/topics").exists()
+    write_file(tmp_path / "lake/a.jsonl", some_rows(3))
+    assert load(a_topic(tmp_path), tmp_path / "w").records == 3
+    (tmp_path / "lake/more.jsonl").touch()
+    assert load(a_topic(tmp_path), tmp_path / "w").number is None
+
+
 def test_what_is_asked_for_is_checked(tmp_path: Path) -> None:
     write_file(tmp_path / "lake/a.jsonl", some_rows(3))
     for options, what in (
@@ -314,6 +365,8 @@ def test_times_that_no_record_can_have_are_bad_rows(tmp_path: Path) -> None:
     [
         ({"A": [1], "a": [2]}, "two fields named a apart"),
         ({"@key": [1]}, "a name that is reserved"),
+        ({"a\0b": [1]}, "a zero byte"),
+        ({"deep": pa.array([functools.reduce(lambda inner, _: {"a": inner}, range(40), 1)])}, "nested deeper"),
         ({"far": pa.array([2**62], pa.timestamp("ms"))}, "do not fit the type|out of bounds"),
     ],
 )

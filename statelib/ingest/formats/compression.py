@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import lzma
+import re
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,6 @@ _CODECS = {
 _OTHERS = {"7z": "7-zip", "lzo": "lzo"}
 _MAGIC = {
     b"\x1f\x8b": "gzip",
-    b"BZh": "bz2",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\x04\x22\x4d\x18": "lz4",
     b"\xfd7zX": "xz",
@@ -42,7 +42,9 @@ _MAGIC = {
     MAGIC[:4]: "snappy",
 }
 
-_MAGIC_BYTES = 4
+_MAGIC_BYTES = 10
+_BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
+"""Text may well begin with the first three letters."""
 
 
 def without_compression(name: str) -> tuple[str, str | None]:
@@ -67,6 +69,8 @@ def compressed_by(file: SourceFile, options: Mapping[str, str]) -> str | None:
         return codec
     with open_file(file, options) as opened:
         first = bytes(opened.read(_MAGIC_BYTES))
+    if _BZIP2.match(first):
+        return "bz2"
     return next((found for magic, found in _MAGIC.items() if first.startswith(magic)), None)
 
 

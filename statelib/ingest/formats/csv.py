@@ -7,9 +7,10 @@ tab, semicolon, bar) unless it is given. An empty value is null; outside of text
 
 from __future__ import annotations
 
-import csv
 import io
+from bisect import bisect_right
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,23 +20,23 @@ import pyarrow.csv as pa_csv
 
 from statelib.errors.kinds import InputError
 from statelib.ingest.formats.compression import open_content
+from statelib.ingest.formats.csv_text import CsvText, delimiter_of, names_of, unmarked
 from statelib.ingest.formats.rows import BadRow, Rows
-from statelib.ingest.formats.text_values import read_text
+from statelib.ingest.formats.text_values import loses_digits, read_text
 from statelib.ingest.formats.unreadable import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from statelib.ingest.sources.files import SourceFile
 
-_DELIMITERS = (",", "\t", ";", "|")
 _BLOCK_BYTES = 4 << 20
-_SAMPLE_BYTES = 1 << 20
-_MARK = "\ufeff"
-_NO_NUMBER = r"^\s*[+-]?(0\d+|\d{16,})\s*$"
-"""Digits that are no number, or one that doubles do not hold."""
+_MOST_BLOCK_BYTES = 256 << 20
+_WIDER = 8
+_STRADDLING = "straddling object"
+"""What Arrow says of a row that is longer than a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,6 @@ class CsvDialect:
     encoding: str = "utf-8"
     columns: tuple[str, ...] = ()
 
-    @property
-    def header_rows(self) -> int:
-        """How many lines have the names."""
-        return 0 if self.columns else 1
-
 
 def csv_sample(file: SourceFile, options: Mapping[str, str], dialect: CsvDialect) -> pa.Schema:
     """The columns of a file, with the types of the values at its beginning; null of one without values.
@@ -65,27 +61,24 @@ def csv_sample(file: SourceFile, options: Mapping[str, str], dialect: CsvDialect
         InputError: It cannot be read.
     """
     with unreadable(file, "CSV"), open_content(file, options) as opened:
-        data = opened.read(_SAMPLE_BYTES)
-        if not data.strip():
+        text = CsvText(opened, dialect.encoding, has_header=not dialect.columns)
+        head, is_all = text.beginning()
+        if is_all and not text.header.strip() and not head.strip():
             return pa.schema([])
-        names = _names(data, dialect, file)
-        head = data[: data.rfind(b"\n") + 1] if len(data) == _SAMPLE_BYTES else data
-        looks_like = _sampled(head, names, dialect, {})
-        as_text = _sampled(head, names, dialect, dict.fromkeys(names, pa.binary()))
+        delimiter = delimiter_of(text.first_line, dialect.delimiter)
+        names = list(dialect.columns) or names_of(text.header, delimiter, dialect.encoding, file)
+        if not head.strip():
+            return pa.schema([(name, pa.null()) for name in names])
+        looks_like = _sampled(head, names, delimiter, {})
+        as_text = _sampled(head, names, delimiter, dict.fromkeys(names, pa.binary()))
     return pa.schema([(name, _as_read(looks_like[name], as_text[name])) for name in names])
 
 
-def _sampled(head: bytes, names: list[str], dialect: CsvDialect, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _sampled(head: bytes, names: list[str], delimiter: str, types: Mapping[str, pa.DataType]) -> pa.Table:
     return pa_csv.read_csv(
         io.BytesIO(head),
-        read_options=pa_csv.ReadOptions(
-            column_names=names,
-            skip_rows_after_names=dialect.header_rows,
-            use_threads=False,
-            encoding=dialect.encoding,
-            block_size=len(head) + 1,
-        ),
-        parse_options=_parsing(_delimiter(head, dialect), [], dialect.header_rows),
+        read_options=pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(head) + 1),
+        parse_options=_parsing(delimiter, []),
         convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types),
     )
 
@@ -97,14 +90,15 @@ def _as_read(column: pa.ChunkedArray, text: pa.ChunkedArray) -> pa.DataType:
         return pa.string()
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", type_.tz)
-    is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_)
-    if is_number and pc.any(pc.match_substring_regex(text, _NO_NUMBER)).as_py():
-        return pa.string()
-    return type_
+    return pa.string() if pc.any(loses_digits(text, type_)).as_py() else type_
 
 
 def csv_rows(
-    file: SourceFile, options: Mapping[str, str], dialect: CsvDialect, types: Mapping[str, pa.DataType]
+    file: SourceFile,
+    options: Mapping[str, str],
+    dialect: CsvDialect,
+    types: Mapping[str, pa.DataType],
+    declared: Collection[str] = (),
 ) -> Iterator[Rows]:
     """The rows of a file.
 
@@ -113,26 +107,93 @@ def csv_rows(
         options: Of the object store.
         dialect: See `CsvDialect`.
         types: By column; others are text.
+        declared: Columns that are of their type whatever digits that costs.
 
     Raises:
         InputError: It cannot be read.
     """
+    block_bytes, done = _BLOCK_BYTES, 0
+    while True:
+        given = done
+        try:
+            for rows in _rows(file, options, dialect, types, declared, block_bytes):
+                if (left := _after(rows, given)) is not None:
+                    yield left
+                    done = max(done, *left.numbers[-1:].tolist(), *(row.row for row in left.bad))
+        except _LongRowError:
+            block_bytes *= _WIDER
+            if block_bytes > _MOST_BLOCK_BYTES:
+                what = f"a row behind row {done} is longer than {_MOST_BLOCK_BYTES >> 20} MiB, or a quote is not closed"
+                step = "correct the file: a value in quotes ends with one"
+                raise InputError(what, file=file.path, next_step=step) from None
+        else:
+            return
+
+
+class _LongRowError(Exception):
+    """A row is longer than a block."""
+
+
+def _after(rows: Rows, done: int) -> Rows | None:
+    """The rows behind those that have been given already; None: there are none."""
+    if not done:
+        return rows
+    keep = rows.numbers > done
+    bad = tuple(row for row in rows.bad if row.row > done)
+    if not keep.any() and not bad:
+        return None
+    return Rows(rows.columns.filter(pa.array(keep)), rows.numbers[keep], bad)
+
+
+def _rows(
+    file: SourceFile,
+    options: Mapping[str, str],
+    dialect: CsvDialect,
+    types: Mapping[str, pa.DataType],
+    declared: Collection[str],
+    block_bytes: int,
+) -> Iterator[Rows]:
     invalid: list[tuple[int, BadRow]] = []
     with unreadable(file, "CSV"), open_content(file, options) as opened:
-        head = opened.read(_SAMPLE_BYTES)
-        if not head.strip():
+        text = CsvText(opened, dialect.encoding, has_header=not dialect.columns)
+        head, is_all = text.beginning()
+        if is_all and not head.strip():
             return
-        names, delimiter = _names(head, dialect, file), _delimiter(head, dialect)
-        reader = pa_csv.open_csv(
-            _Joined(head, opened),
-            read_options=pa_csv.ReadOptions(
-                column_names=names,
-                skip_rows_after_names=dialect.header_rows,
-                use_threads=False,
-                block_size=_BLOCK_BYTES,
-                encoding=dialect.encoding,
-            ),
-            parse_options=_parsing(delimiter, invalid, dialect.header_rows),
+        delimiter = delimiter_of(text.first_line, dialect.delimiter)
+        names = list(dialect.columns) or names_of(text.header, delimiter, dialect.encoding, file)
+        good = told = 0
+        last = None
+        for last in _batches(text, names, delimiter, invalid, block_bytes):
+            numbers = _numbers(good, last.num_rows, np.array([number for number, _ in invalid], np.int64))
+            good += last.num_rows
+            read = _unmarked(last) if text.has_marks else last
+            columns, bad = read_text(read, numbers, types, delimiter, declared)
+            # Arrow reads ahead: which rows of later blocks are known to be invalid is chance.
+            until = bisect_right(invalid, int(numbers[-1]) if len(numbers) else 0, key=itemgetter(0))
+            new, told = tuple(row for _, row in invalid[told:until]), max(told, until)
+            keep = np.ones(len(numbers), np.bool_)
+            keep[np.searchsorted(numbers, [row.row for row in bad])] = False
+            if bad:
+                columns, numbers = columns.filter(pa.array(keep)), numbers[keep]
+            yield Rows(columns, numbers, (*new, *bad))
+        if _is_open(text, last, invalid, good + len(invalid)):
+            step = "correct the file: a value in quotes ends with one"
+            what, row = "a quote is not closed before the file ends", good + len(invalid)
+            raise InputError(what, file=file.path, row=row, next_step=step)
+        if told < len(invalid):
+            none = pa.RecordBatch.from_arrays([], [])
+            yield Rows(none, np.empty(0, np.int64), tuple(row for _, row in invalid[told:]))
+
+
+def _batches(
+    text: CsvText, names: list[str], delimiter: str, invalid: list[tuple[int, BadRow]], block_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Columns of bytes; null is null. Raises `_LongRowError`."""
+    try:
+        yield from pa_csv.open_csv(
+            text,
+            read_options=pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=block_bytes),
+            parse_options=_parsing(delimiter, invalid),
             convert_options=pa_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.binary()),
                 strings_can_be_null=True,
@@ -140,21 +201,29 @@ def csv_rows(
                 quoted_strings_can_be_null=False,
             ),
         )
-        good = told = 0
-        for batch in reader:
-            numbers = _numbers(good, batch.num_rows, np.array([number for number, _ in invalid], np.int64))
-            good += batch.num_rows
-            columns, bad = read_text(batch, numbers, types, delimiter)
-            new = tuple(row for _, row in invalid[told:])
-            told = len(invalid)
-            keep = np.ones(len(numbers), np.bool_)
-            keep[np.searchsorted(numbers, [row.row for row in bad])] = False
-            if bad:
-                columns, numbers = columns.filter(pa.array(keep)), numbers[keep]
-            yield Rows(columns, numbers, (*new, *bad))
-        if told < len(invalid):
-            none = pa.RecordBatch.from_arrays([], [])
-            yield Rows(none, np.empty(0, np.int64), tuple(row for _, row in invalid[told:]))
+    except pa.ArrowInvalid as error:
+        if _STRADDLING in str(error):
+            raise _LongRowError from None
+        raise
+
+
+def _is_open(text: CsvText, last: pa.RecordBatch | None, invalid: list[tuple[int, BadRow]], rows: int) -> bool:
+    """Whether a quote is not closed: Arrow takes what follows it for a value, to the end of the file."""
+    if invalid and invalid[-1][0] == rows:
+        raw = invalid[-1][1].raw.strip()
+        return b"\n" in raw and raw.count(b'"') % 2 == 1
+    if last is None or not last.num_rows or not last.num_columns:
+        return False
+    value = last.column(last.num_columns - 1)[-1].as_py()
+    return value is not None and text.ends_within(value)
+
+
+def _unmarked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [
+        pa.array([None if value is None else unmarked(value) for value in column.to_pylist()], pa.binary())
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _numbers(good: int, count: int, invalid: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -167,64 +236,11 @@ def _numbers(good: int, count: int, invalid: NDArray[np.int64]) -> NDArray[np.in
         numbers = moved
 
 
-def _parsing(delimiter: str, invalid: list[tuple[int, BadRow]], header_rows: int) -> pa_csv.ParseOptions:
+def _parsing(delimiter: str, invalid: list[tuple[int, BadRow]]) -> pa_csv.ParseOptions:
     def take(row: Any) -> str:
-        number = row.number - header_rows if row.number is not None else 0
+        number = row.number if row.number is not None else 0
         reason = f"it has {row.actual_columns} values instead of {row.expected_columns}"
-        invalid.append((number, BadRow(number, "", reason, row.text.encode())))
+        invalid.append((number, BadRow(number, "", reason, unmarked(row.text.encode()))))
         return "skip"
 
     return pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=take)
-
-
-def _names(head: bytes, dialect: CsvDialect, file: SourceFile) -> list[str]:
-    """The names of the columns; one without a name is called by its number, one that comes twice gets it behind."""
-    if dialect.columns:
-        return list(dialect.columns)
-    line = _first_line(head, dialect)
-    if not line.strip():
-        step = "name the columns in the first line"
-        raise InputError("a CSV file has no names of columns", file=file.path, next_step=step)
-    given = [name.strip() for name in next(csv.reader(io.StringIO(line), delimiter=_delimiter(head, dialect)))]
-    names: list[str] = []
-    for n, found in enumerate(given):
-        name = found or f"column_{n + 1}"
-        names.append(name if name not in names else f"{name}_{n + 1}")
-    return names
-
-
-def _first_line(head: bytes, dialect: CsvDialect) -> str:
-    """Up to the first end of a line that is not within quotes."""
-    text = head.decode(dialect.encoding, errors="replace").removeprefix(_MARK)
-    quoted = False
-    for at, character in enumerate(text):
-        if character == '"':
-            quoted = not quoted
-        elif character in "\r\n" and not quoted:
-            return text[:at]
-    return text
-
-
-def _delimiter(head: bytes, dialect: CsvDialect) -> str:
-    if dialect.delimiter is not None:
-        return dialect.delimiter
-    line = _first_line(head, dialect)
-    return max(_DELIMITERS, key=line.count)
-
-
-class _Joined(io.RawIOBase):
-    """What has been read of a stream already, and the rest of it."""
-
-    def __init__(self, head: bytes, rest: pa.NativeFile) -> None:
-        self._head = head
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if self._head:
-            size = len(self._head) if size is None or size < 0 else size
-            found, self._head = self._head[:size], self._head[size:]
-            return found
-        return bytes(self._rest.read(None if size is None or size < 0 else size))

@@ -11,23 +11,25 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+import shlex
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
-from statelib.columns.arrow_buffers import is_any_list
 from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.formats.compression import open_text
+from statelib.ingest.formats.json_as_text import as_text
 from statelib.ingest.formats.json_documents import json_lines
+from statelib.ingest.formats.json_exact import exact_only, loads, shortened
+from statelib.ingest.formats.json_rows_kernel import depths_of
 from statelib.ingest.formats.rows import BadRow, Rows
 from statelib.ingest.formats.unreadable import unreadable
-from statelib.ingest.values.types import stored, united_text
+from statelib.ingest.values.types import grown, stored, united_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -35,26 +37,38 @@ if TYPE_CHECKING:
 
 _NEWLINE, _OBJECT = ord("\n"), ord("{")
 _IN_COLUMN = re.compile(r"Column\((/?[^)]*)\)")
-_WHOLE_IN_DOUBLES = 2.0**53
-_LARGE = re.compile(rb"[:\[,\s]-?\d{16,}\s*[,}\]\n]")
+_MOST_DEEP = 32
+"""No topic holds types that are nested deeper, and Arrow's parser crashes some thousand levels on."""
 
 
-def json_sample(file: SourceFile, options: Mapping[str, str], encoding: str = "utf-8") -> pa.Schema:
+def json_sample(
+    file: SourceFile, options: Mapping[str, str], types: Mapping[str, pa.DataType], encoding: str = "utf-8"
+) -> pa.Schema:
     """The fields of the rows at the beginning of a file (4 MiB), with their types.
+
+    Args:
+        file: The file.
+        options: Of the object store.
+        types: Of fields that are known; they stay what they are.
+        encoding: Of the text.
 
     Raises:
         InputError: It cannot be read.
     """
-    reader = JsonRows({})
+    reader = JsonRows(types, types, types)
     with unreadable(file, "JSON"), open_text(file, options, encoding) as opened:
         for lines in json_lines(opened):
-            reader.read(lines.text, lines.first)
-            break
-    return reader.schema
+            return reader.schema if len(reader.read(lines.text, lines.first).numbers) else pa.schema([])
+    return pa.schema([])
 
 
 def json_rows(
-    file: SourceFile, options: Mapping[str, str], types: Mapping[str, pa.DataType], encoding: str = "utf-8"
+    file: SourceFile,
+    options: Mapping[str, str],
+    types: Mapping[str, pa.DataType],
+    encoding: str = "utf-8",
+    fixed: Collection[str] = (),
+    declared: Collection[str] = (),
 ) -> Iterator[Rows]:
     """The rows of a file.
 
@@ -63,11 +77,13 @@ def json_rows(
         options: Of the object store.
         types: By field; others become what they look like.
         encoding: Of the text.
+        fixed: Fields whose types stay what they are, but for new fields of structs.
+        declared: Fields whose types were asked for: anything becomes text where that is text.
 
     Raises:
         InputError: It cannot be read.
     """
-    reader = JsonRows(types)
+    reader = JsonRows(types, fixed, declared)
     with unreadable(file, "JSON"), open_text(file, options, encoding) as opened:
         for lines in json_lines(opened):
             yield reader.read(lines.text, lines.first)
@@ -78,10 +94,17 @@ class JsonRows:
 
     Args:
         types: What is known of them.
+        fixed: Fields whose types stay what they are, but for new fields of structs.
+        declared: Fields whose types were asked for: anything becomes text where that is text.
     """
 
-    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+    def __init__(
+        self, types: Mapping[str, pa.DataType], fixed: Collection[str] = (), declared: Collection[str] = ()
+    ) -> None:
         self._known = dict(types)
+        self._fixed = frozenset(fixed)
+        self._declared = frozenset(declared)
+        self._texts = [name for name in declared if pa.types.is_string(types.get(name, pa.null()))]
         self._seen: dict[str, None] = {}
 
     @property
@@ -98,25 +121,14 @@ class JsonRows:
         """
         starts, ends = _lines_of(text)
         data = np.frombuffer(text, np.uint8)
-        plain = data[starts] == _OBJECT
         bad: list[BadRow] = []
-        if not plain.all():
-            keep = []
-            for n, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-                line = text[start:end].strip()
-                if line.startswith(b"{"):
-                    keep.append(n)
-                elif line:
-                    bad.append(BadRow(first + n, "", "a row is no object in JSON", line))
-            kept = np.array(keep, np.int64)
-        else:
-            kept = np.arange(len(starts))
+        kept = _objects(data, text, starts, ends, first, bad)
         tables: list[tuple[pa.Table, NDArray[np.int64]]] = []
         self._parse(text, starts, ends, kept, first, tables, bad)
         known = pa.schema([(name, self._known[name]) for name in self._seen])
         numbers = np.concatenate([rows for _, rows in tables]) if tables else np.empty(0, np.int64)
         columns = _together([_as(table, known) for table, _ in tables], known, len(numbers))
-        columns, numbers, inexact = _exact_only(columns, numbers, text, starts, ends, first)
+        columns, numbers, inexact = exact_only(columns, numbers, text, starts, ends, first)
         return Rows(columns, numbers, tuple(sorted((*bad, *inexact), key=lambda row: row.row)))
 
     def _parse(
@@ -143,7 +155,7 @@ class JsonRows:
             table = self._parsed(block, len(rows))
         except _WrongError as error:
             if len(rows) == 1:
-                found = _why(block, self._known) or error
+                found = self._why(block) or error
                 bad.append(BadRow(first + low, found.field, found.reason, block.strip()))
                 return
             middle = len(rows) // 2
@@ -154,8 +166,10 @@ class JsonRows:
 
     def _parsed(self, block: bytes, count: int) -> pa.Table:
         """Reads lines with the types that are known, or with those and what the lines have more."""
-        table = _read(block, pa.schema([(n, self._known[n]) for n in self._known]), count) if self._known else None
+        table = _read(block, pa.schema(list(self._known.items())), count) if self._known else None
         if table is None:
+            if self._texts:
+                block = as_text(block, self._texts)
             self._learn(block)
             table = _read(block, pa.schema(list(self._known.items())), count)
         if table is None:
@@ -177,10 +191,32 @@ class JsonRows:
             type_ = _guessed(field.type)
             known = self._known.get(field.name)
             try:
-                self._known[field.name] = type_ if known is None else united_text(known, type_, field.name)
+                if known is None:
+                    self._known[field.name] = type_
+                elif field.name in self._fixed:
+                    self._known[field.name] = grown(known, type_)
+                else:
+                    self._known[field.name] = united_text(known, type_, field.name)
             except ConfigurationError as error:
                 where = str(error.place.get("field", field.name))
                 raise _WrongError(where, f"it is {_named(type_)} where others are {_named(known)}") from None
+
+    def _why(self, block: bytes) -> _WrongError | None:
+        """What is wrong with a row, by its fields one by one; None: nothing that is wrong with one alone."""
+        try:
+            row = loads(block)
+        except ValueError as error:
+            return _WrongError("", f"it is no JSON: {error}")
+        for name, value in row.items():
+            if name not in self._known:
+                continue
+            text = json.dumps(value, ensure_ascii=False, default=str)
+            alone = json.dumps({name: value}, default=str).encode() + b"\n"
+            if _read(alone, pa.schema([(name, self._known[name])]), 1) is None:
+                is_topics = name in self._fixed and name not in self._declared
+                step = "" if is_topics else f" (--type {shlex.quote(f'{name}=string')} takes it as text)"
+                return _WrongError(name, f"{shortened(text)} is no {_named(self._known[name])}{step}")
+        return None
 
 
 class _WrongError(Exception):
@@ -196,6 +232,29 @@ def _lines_of(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where lines begin, and where they end behind their newlines."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE) + 1
     return np.concatenate([np.zeros(1, np.int64), ends[:-1]]), ends
+
+
+def _objects(
+    data: NDArray[np.uint8],
+    text: bytes,
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    first: int,
+    bad: list[BadRow],
+) -> NDArray[np.int64]:
+    """The lines with objects that can be read; others that are not empty become bad rows."""
+    plain = data[starts] == _OBJECT
+    deep = depths_of(data, starts, ends) > _MOST_DEEP
+    plain &= ~deep
+    for n in np.flatnonzero(~plain).tolist():
+        line = text[starts[n] : ends[n]].strip()
+        if deep[n]:
+            bad.append(BadRow(first + n, "", f"a row is nested deeper than {_MOST_DEEP} objects and arrays", line))
+        elif line.startswith(b"{"):
+            plain[n] = True
+        elif line:
+            bad.append(BadRow(first + n, "", "a row is no object in JSON", line))
+    return np.flatnonzero(plain)
 
 
 def _reading(block: bytes) -> pa_json.ReadOptions:
@@ -220,25 +279,14 @@ def _read(block: bytes, schema: pa.Schema, count: int) -> pa.Table | None:
 
 
 def _readable(type_: pa.DataType) -> pa.DataType:
-    """The same type with text where there have been nulls only: Arrow cannot read lists of nothing but these."""
+    """The type to read values as first: text for dates, which Arrow also takes numbers for, and where there have been
+    nulls only, as it cannot read lists of nothing but these.
+    """  # noqa: D205 - one sentence
     if pa.types.is_struct(type_):
         return pa.struct([(field.name, _readable(field.type)) for field in type_])
     if pa.types.is_list(type_):
         return pa.list_(_readable(type_.value_type))
-    return pa.string() if pa.types.is_null(type_) else type_
-
-
-def _why(block: bytes, known: Mapping[str, pa.DataType]) -> _WrongError | None:
-    """What is wrong with a row, by its fields one by one; None: nothing that is wrong with one alone."""
-    try:
-        row = json.loads(block)
-    except ValueError as error:
-        return _WrongError("", f"it is no JSON: {error}")
-    for name, value in row.items():
-        alone = json.dumps({name: value}).encode() + b"\n"
-        if name in known and _read(alone, pa.schema([(name, known[name])]), 1) is None:
-            return _WrongError(name, f"{json.dumps(value, ensure_ascii=False)} is no {_named(known[name])}")
-    return None
+    return pa.string() if pa.types.is_null(type_) or pa.types.is_date(type_) else type_
 
 
 def _field_in(error: Exception) -> str:
@@ -280,56 +328,3 @@ def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
-
-
-def _exact_only(
-    columns: pa.RecordBatch,
-    numbers: NDArray[np.int64],
-    text: bytes,
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    first: int,
-) -> tuple[pa.RecordBatch, NDArray[np.int64], list[BadRow]]:
-    """Sets rows apart whose whole numbers no double holds: Arrow rounds them without a word."""
-    if not any(_has_large(column) for column in columns.columns) or not _LARGE.search(text):
-        return columns, numbers, []
-    keep, bad = np.ones(len(numbers), np.bool_), []
-    for n, number in enumerate(numbers.tolist()):
-        line = text[starts[number - first] : ends[number - first]]
-        if not _LARGE.search(line):
-            continue
-        row = json.loads(line)
-        for field in columns.schema:
-            if (found := _inexact(row.get(field.name), field.type, field.name)) is not None:
-                where, value = found
-                step = f"declare its type, such as {where}=decimal(38,0)"
-                bad.append(
-                    BadRow(number, where, f"{value} is larger than a number can be exactly: {step}", line.strip())
-                )
-                keep[n] = False
-                break
-    return (columns, numbers, []) if not bad else (columns.filter(pa.array(keep)), numbers[keep], bad)
-
-
-def _has_large(array: pa.Array) -> bool:
-    if pa.types.is_struct(array.type):
-        return any(_has_large(field) for field in array.flatten())
-    if is_any_list(array.type):
-        return _has_large(array.flatten())
-    if not pa.types.is_floating(array.type) or array.null_count == len(array):
-        return False
-    bounds = pc.min_max(array).as_py()
-    return bool(max(abs(bounds["min"]), abs(bounds["max"])) >= _WHOLE_IN_DOUBLES)
-
-
-def _inexact(value: Any, type_: pa.DataType, path: str) -> tuple[str, int] | None:
-    """The first whole number that the type does not hold, and where it is."""
-    if isinstance(value, int) and pa.types.is_floating(type_) and int(float(value)) != value:
-        return path, value
-    inner: list[tuple[Any, pa.DataType, str]] = []
-    if isinstance(value, dict) and pa.types.is_struct(type_):
-        inner = [(value.get(field.name), field.type, f"{path}.{field.name}") for field in type_]
-    elif isinstance(value, list) and pa.types.is_list(type_):
-        inner = [(item, type_.value_type, f"{path}[]") for item in value]
-    found = (_inexact(*one) for one in inner)
-    return next((one for one in found if one is not None), None)

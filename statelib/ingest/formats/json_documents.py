@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _BLOCK_BYTES = 4 << 20
 _MARK = b"\xef\xbb\xbf"
+_DECODER = json.JSONDecoder()
+_GOES_ON = (b"{", b"[", b",", b":")
 
 
 class Lines(NamedTuple):
@@ -43,15 +45,25 @@ def json_lines(opened: pa.NativeFile) -> Iterator[Lines]:
 
 def _is_lines(head: bytes) -> bool:
     """Whether the first row ends with its line."""
-    first = head.lstrip().partition(b"\n")[0].strip()
+    lines = head.lstrip().split(b"\n", 2)
+    first = lines[0].strip()
     if not first or first.startswith(b"["):
         return not first
     try:
-        json.loads(first)
-    except ValueError:
+        text = first.decode(errors="replace")
+        end = _DECODER.raw_decode(text)[1]
+    except (ValueError, RecursionError):
         # A line that is damaged is one bad row; an object over several lines begins with a line that only opens it.
-        return first.count(b"{") == first.count(b"}")
-    return True
+        is_open = first.count(b"{") != first.count(b"}")
+        return not is_open or (not first.endswith(_GOES_ON) and len(lines) > 1 and _is_object(lines[1]))
+    return not text[end:].lstrip().startswith("{")  # several objects on the line
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _by_line(head: bytes, opened: pa.NativeFile) -> Iterator[Lines]:

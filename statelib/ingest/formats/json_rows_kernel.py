@@ -1,13 +1,14 @@
-"""Finds where the rows of a JSON text begin and end that are no lines: items of an array, or one behind the other."""
+"""Finds where the rows of a JSON text begin and end that are no lines, and how deep the rows of lines are nested."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.kernels.compiled import Bytes, Int64sOut, compiled, i64
+import numpy as np
+
+from statelib.kernels.compiled import Bytes, Int64s, Int64sOut, compiled, i64
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -61,3 +62,46 @@ def find_rows(data: NDArray[np.uint8], place: NDArray[np.int64], spans: NDArray[
                 rows, start, done = rows + 1, -1, at + 1
     place[0], place[1] = outer, done
     return rows
+
+
+@compiled(i64(Bytes, Int64s, Int64s, Int64sOut))
+def _find_depths(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], depths: NDArray[np.int64]
+) -> int:
+    for row in range(len(starts)):
+        depth, most = 0, 0
+        string, escaped = False, False
+        for at in range(starts[row], ends[row]):
+            byte = data[at]
+            if string:
+                if escaped:
+                    escaped = False
+                elif byte == 0x5C:  # backslash
+                    escaped = True
+                elif byte == 0x22:
+                    string = False
+            elif byte == 0x22:
+                string = True
+            elif byte | 0x20 == 0x7B:  # { or [
+                depth += 1
+                most = max(most, depth)
+            elif byte | 0x20 == 0x7D:  # } or ]
+                depth -= 1
+        depths[row] = most
+    return len(starts)
+
+
+def depths_of(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many objects and arrays are within one another.
+
+    Args:
+        data: uint8[n]: JSON text.
+        starts: int64[rows]: where rows begin.
+        ends: int64[rows]: where they end.
+
+    Returns:
+        int64[rows].
+    """
+    depths = np.empty(len(starts), np.int64)
+    _find_depths(data, starts, ends, depths)
+    return depths

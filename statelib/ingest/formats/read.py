@@ -40,6 +40,8 @@ class FileReader:
         dialect: Of CSV; its encoding also of JSON, its delimiter also of bytes.
         types: Of fields of CSV and JSON.
         framing: How values that are bytes tell where they end; None: they do not.
+        fixed: Those whose types stay what they are: the topic has them, or they were asked for.
+        declared: Those whose types were asked for.
     """
 
     options: Mapping[str, str]
@@ -47,6 +49,8 @@ class FileReader:
     dialect: CsvDialect = field(default_factory=CsvDialect)
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     framing: Framing | None = None
+    fixed: frozenset[str] = frozenset()
+    declared: frozenset[str] = frozenset()
 
     def format_of(self, file: SourceFile) -> FileFormat:
         """The format of a file.
@@ -100,7 +104,8 @@ class FileReader:
             case "csv":
                 return csv_sample(file, self.options, self.dialect)
             case "json":
-                return json_sample(file, self.options, self.dialect.encoding)
+                known = {name: self.types[name] for name in self.fixed}
+                return json_sample(file, self.options, known, self.dialect.encoding)
             case "bytes":
                 return pa.schema([(ONLY_COLUMN, pa.binary())])
 
@@ -122,8 +127,9 @@ class FileReader:
             case "avro":
                 return avro_rows(file, self.options)
             case "csv":
-                return csv_rows(file, self.options, self.dialect, self.types)
+                return csv_rows(file, self.options, self.dialect, self.types, self.declared)
             case "json":
-                return json_rows(file, self.options, self.types, self.dialect.encoding)
+                encoding = self.dialect.encoding
+                return json_rows(file, self.options, self.types, encoding, self.fixed, self.declared)
             case "bytes":
                 return byte_rows(file, self.options, self.dialect.delimiter or LINE_BREAK, self.framing)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 
@@ -46,4 +47,17 @@ class Rows:
 
 def as_json(columns: pa.RecordBatch, row: int) -> bytes:
     """A row for a quarantine: its fields as JSON, and as text what JSON has not."""
-    return json.dumps(columns.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False).encode()
+    fields = zip(columns.schema.names, columns.columns, strict=True)
+    return json.dumps({name: plain(column[row]) for name, column in fields}, default=str, ensure_ascii=False).encode()
+
+
+def plain(value: pa.Scalar) -> Any:
+    """A value as Python's; of a time that Python does not reach the number."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        if pa.types.is_struct(value.type):
+            return {field.name: plain(value[n]) for n, field in enumerate(value.type)}
+        if pa.types.is_nested(value.type) and value.values is not None:
+            return [plain(item) for item in value.values]
+        return value.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from statelib.ingest.formats.rows import BadRow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -22,11 +23,18 @@ NULLS = pa.array([
 ])  # fmt: skip
 """What stands for nothing where a value is no text."""
 
+_ZEROS = r"^\s*[+-]?0\d+\s*$"
+_LONG = r"^\s*[+-]?\d{16,}\s*$"
+
 _TRUE, _FALSE = (b"true", b"True", b"TRUE", b"1"), (b"false", b"False", b"FALSE", b"0")
 
 
 def read_text(
-    rows: pa.RecordBatch, numbers: NDArray[np.int64], types: Mapping[str, pa.DataType], delimiter: str
+    rows: pa.RecordBatch,
+    numbers: NDArray[np.int64],
+    types: Mapping[str, pa.DataType],
+    delimiter: str,
+    declared: Collection[str] = (),
 ) -> tuple[pa.RecordBatch, list[BadRow]]:
     """Rows of text as their types.
 
@@ -35,6 +43,7 @@ def read_text(
         numbers: int64: of the rows in their file.
         types: By column; others are text.
         delimiter: Stood between the values; for what is said of bad rows.
+        declared: Columns that are of their type whatever digits that costs.
 
     Returns:
         The columns, null where a value does not fit; and a row each for those that have one that does not, ascending.
@@ -51,10 +60,32 @@ def read_text(
                 number = int(numbers[row])
                 shown = column[row].as_py().decode(errors="replace")
                 if number not in bad:
-                    reason = f"{shown!r} is no {_what(wanted)}"
+                    reason = f"{shown!r} is no {_what(wanted)}{_as_text(name, wanted)}"
                     bad[number] = BadRow(number, name, reason, _line(rows, row, delimiter))
+        if name not in declared and (lost := _losing(column, made)) is not None:
+            for row in lost.tolist():
+                number, shown = int(numbers[row]), column[row].as_py().decode(errors="replace")
+                reason = f"{shown!r} would lose digits as {wanted}{_as_text(name, wanted)}"
+                bad.setdefault(number, BadRow(number, name, reason, _line(rows, row, delimiter)))
         columns.append(made)
     return pa.RecordBatch.from_arrays(columns, rows.schema.names), [bad[number] for number in sorted(bad)]
+
+
+def loses_digits(text: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Which values have digits that a number does not keep: zeros before it, more than doubles hold."""
+    if pa.types.is_integer(type_) or pa.types.is_decimal(type_):
+        return pc.match_substring_regex(text, _ZEROS)
+    if pa.types.is_floating(type_):
+        return pc.match_substring_regex(text, f"{_ZEROS}|{_LONG}")
+    return pc.and_(pc.is_null(text), False)
+
+
+def _losing(text: pa.Array, made: pa.Array) -> NDArray[np.int64] | None:
+    """The rows whose digits are lost, None where none are; looks closely only where the numbers tell no better."""
+    if pa.types.is_integer(made.type) and made.cast(pa.string()).cast(pa.binary()).equals(text):
+        return None
+    lost = loses_digits(text, made.type).fill_null(False)
+    return np.flatnonzero(lost.to_numpy(zero_copy_only=False)) if pc.any(lost).as_py() else None
 
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
@@ -115,6 +146,10 @@ def _decoded(value: bytes | None) -> str | bytes | None:
 
 def _what(wanted: pa.DataType) -> str:
     return "text in UTF-8 (--encoding names another)" if pa.types.is_string(wanted) else str(wanted)
+
+
+def _as_text(name: str, wanted: pa.DataType) -> str:
+    return "" if pa.types.is_string(wanted) else f" (--type {shlex.quote(f'{name}=string')} takes it as text)"
 
 
 def _line(rows: pa.RecordBatch, row: int, delimiter: str) -> bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import lzma
+import zipfile
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +18,12 @@ if TYPE_CHECKING:
 
     from statelib.ingest.sources.files import SourceFile
 
+_DAMAGED = (
+    pa.ArrowException, OSError, EOFError, ValueError, IndexError, KeyError, RuntimeError,
+    zlib.error, lzma.LZMAError, zipfile.BadZipFile, csv.Error,
+)  # fmt: skip
+"""What libraries raise that read a damaged file; RuntimeError: an archive has a password, JSON is too deep."""
+
 
 @contextmanager
 def unreadable(file: SourceFile, kind: str) -> Iterator[None]:
@@ -27,7 +36,7 @@ def unreadable(file: SourceFile, kind: str) -> Iterator[None]:
         yield
     except HindstreamError:
         raise
-    except (pa.ArrowException, OSError, EOFError, ValueError, IndexError, KeyError, zlib.error) as error:
+    except _DAMAGED as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         step = "replace the file by a copy that is whole, name its format (--format), or leave it out of the source"
         raise InputError(

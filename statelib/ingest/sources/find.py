@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import obstore
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.ingest.sources.delta_tables import PREFIX
 from statelib.ingest.sources.files import SourceFile
 from statelib.ingest.sources.opening import is_url, local_path, split_url, unreadable_file
 from statelib.ingest.sources.tables import table_files
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _PATTERN = re.compile(r"[*?\[]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _HIDDEN = (".", "_")
 
 
@@ -63,6 +65,14 @@ def find_files(
             raise ConfigurationError("there is no such file", source=source, next_step=step)
         found.update({file.path: file for file in files})
     return [found[path] for path in sorted(found)]
+
+
+def absolute(source: str) -> str:
+    """A source that means the same in any current directory; one with a scheme does."""
+    path = source.removeprefix(PREFIX)
+    if _SCHEME.match(path):
+        return source
+    return source[: len(source) - len(path)] + local_path(path)
 
 
 def _here(source: str) -> Iterator[SourceFile]:

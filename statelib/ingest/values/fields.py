@@ -5,6 +5,8 @@
     origin                          a column
     after.id                        a field of a struct (a column of that very name comes first)
     {year}-{month:02}-{day:02}      text with columns in it; ``:02`` fills a number up with zeros
+
+A column of the very name comes first, whatever is in its name.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ def columns_in(text: str) -> list[str]:
 
 def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
     """The type of a field or template; None: there is no such field."""
+    if path in schema.names:
+        return schema.field(path).type
     if is_template(path):
         known = all(type_at(schema, name) is not None for name in columns_in(path))
         return pa.string() if known else None
-    if path in schema.names:
-        return schema.field(path).type
     first, dot, rest = path.partition(".")
     if not dot or first not in schema.names or not pa.types.is_struct(schema.field(first).type):
         return None
@@ -54,6 +56,8 @@ def check_known(path: str, schemas: Iterable[pa.Schema], option: str) -> None:
         ConfigurationError: None has.
     """
     schemas = list(schemas)
+    if any(path in schema.names for schema in schemas):
+        return
     for name in columns_in(path):
         if not any(type_at(schema, name) is not None for schema in schemas):
             known = dict.fromkeys(field for schema in schemas for field in schema.names if not field.startswith("@"))
@@ -63,10 +67,10 @@ def check_known(path: str, schemas: Iterable[pa.Schema], option: str) -> None:
 
 def value_at(rows: pa.RecordBatch, path: str) -> pa.Array:
     """A field or template of each row; null where the row has none."""
-    if is_template(path):
-        return _put_together(rows, path)
     if path in rows.schema.names:
         return rows.column(path)
+    if is_template(path):
+        return _put_together(rows, path)
     first, dot, rest = path.partition(".")
     if dot and first in rows.schema.names and pa.types.is_struct(rows.schema.field(first).type):
         struct = rows.column(first)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +32,8 @@ _PYTHONS_OWN = ("%f", "%z", "%Z", "%p", "%b", "%B", "%a", "%A")
 _LENGTH_OF_DATE = len("2013-01-31")
 _ZONES = ("Z", "+", "-")
 _MICROSECONDS = pa.timestamp("us")
+_A_DAY_US = 86_400_000_000
+_ARROWS_LAST_US = 2_145_916_800_000_000  # 2038
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +116,64 @@ def read_times(values: pa.Array, rule: TimeRule) -> Times:
 
 
 def _of_temporal(values: pa.Array, rule: TimeRule) -> pa.Array:
-    if pa.types.is_date(values.type):
-        values = values.cast(_MICROSECONDS)
-    if values.type.tz is None and rule.timezone != "UTC":
-        values = _in_zone(values, rule)
-    return values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
+    """Microseconds since 1970; null where there is none that 64 bits hold."""
+    since = _microseconds(values)
+    if pa.types.is_date(values.type) or values.type.tz is None:
+        return _in_zone(since, rule)
+    return since
 
 
-def _in_zone(values: pa.Array, rule: TimeRule) -> pa.Array:
-    return pc.assume_timezone(values, rule.timezone, ambiguous="earliest", nonexistent="latest")
+def _microseconds(values: pa.Array) -> pa.Array:
+    """Times and dates as they stand there, whatever their zone; null where 64 bits do not hold them."""
+    type_ = values.type
+    if pa.types.is_date32(type_):
+        whole, a_unit = values.cast(pa.int32()).cast(pa.int64()), _A_DAY_US
+    else:
+        unit = "ms" if pa.types.is_date64(type_) else type_.unit
+        whole, a_unit = values.cast(pa.int64()), 1_000_000 // A_SECOND[unit]
+    if not a_unit:
+        return _floored(whole)
+    most = LAST_TIME_MS * 1000 // a_unit
+    near = pc.and_(pc.greater_equal(whole, -most), pc.less_equal(whole, most))
+    return pc.multiply(pc.if_else(near, whole, pa.scalar(None, pa.int64())), a_unit)
+
+
+def _floored(nanoseconds: pa.Array) -> pa.Array:
+    """Microseconds of nanoseconds; the last one before 1970 is before 1970."""
+    whole = nanoseconds.fill_null(0).to_numpy(zero_copy_only=False)
+    return pa.array(whole // 1000, mask=nanoseconds.is_null().to_numpy(zero_copy_only=False))
+
+
+def _in_zone(microseconds: pa.Array, rule: TimeRule) -> pa.Array:
+    """Microseconds since 1970 of those of clocks in the rule's time zone."""
+    if rule.timezone == "UTC":
+        return microseconds
+    earlier = _earlier_by(microseconds.fill_null(0).to_numpy(zero_copy_only=False))
+    clock = pc.subtract(microseconds, earlier).cast(_MICROSECONDS)
+    there = pc.assume_timezone(clock, rule.timezone, ambiguous="earliest", nonexistent="latest")
+    return pc.add(there.cast(pa.int64()), earlier)
+
+
+def _earlier_by(microseconds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By how much a time has to be earlier for Arrow, whose summer times end in 2037.
+
+    From then on zones do each year as they do in one before with the same days of the week.
+    """
+    earlier = np.zeros(len(microseconds), np.int64)
+    if not len(microseconds) or microseconds.max() < _ARROWS_LAST_US:
+        return earlier
+    years = microseconds.view("datetime64[us]").astype("datetime64[Y]")
+    alike = {_calendar(year): year for year in np.arange("2010", "2038", dtype="datetime64[Y]")}
+    for year in np.unique(years[microseconds >= _ARROWS_LAST_US]):
+        days = year.astype("datetime64[D]") - alike[_calendar(year)].astype("datetime64[D]")
+        earlier[years == year] = int(days.astype(np.int64)) * _A_DAY_US
+    return earlier
+
+
+def _calendar(year: np.datetime64) -> tuple[int, int]:
+    """The day of the week that a year begins with, and how many days it has."""
+    first, end = (int(one.astype("datetime64[D]").astype(np.int64)) for one in (year, year + 1))
+    return first % 7, end - first
 
 
 def _of_numbers(values: pa.Array, rule: TimeRule) -> pa.Array:
@@ -131,7 +181,7 @@ def _of_numbers(values: pa.Array, rule: TimeRule) -> pa.Array:
     if pa.types.is_integer(values.type):
         whole = values.cast(pa.int64(), safe=False)
         if not a_unit:
-            return pc.divide(whole, 1000)
+            return _floored(whole)
         most = LAST_TIME_MS * 1000 // a_unit
         near = pc.and_(pc.greater_equal(whole, 0), pc.less_equal(whole, most))
         return pc.multiply(pc.if_else(near, whole, pa.scalar(None, pa.int64())), a_unit)
@@ -157,24 +207,33 @@ def _of_text(text: pa.StringArray, rule: TimeRule) -> pa.Array:
     elif not any(directive in rule.format for directive in _PYTHONS_OWN):
         return _of_temporal(pc.strptime(text, rule.format, "us", error_is_null=True), rule)
     distinct = text.dictionary_encode()
-    read = pa.array([_one(value, rule) for value in distinct.dictionary.to_pylist()], pa.int64())
-    return read.take(distinct.indices)
+    read = [_one(value, rule) for value in distinct.dictionary.to_pylist()]
+    since = pa.array([None if one is None or one.is_clock else one.microseconds for one in read], pa.int64())
+    clocks = pa.array([one.microseconds if one is not None and one.is_clock else None for one in read], pa.int64())
+    return pc.coalesce(since, _in_zone(clocks, rule)).take(distinct.indices)
 
 
-def _one(text: str, rule: TimeRule) -> int | None:
-    """Microseconds since 1970."""
+class _Time(NamedTuple):
+    """Microseconds since 1970, or of a clock in a zone that is not said."""
+
+    microseconds: int
+    is_clock: bool
+
+
+def _one(text: str, rule: TimeRule) -> _Time | None:
     try:
         if rule.format is not None:
             time = datetime.strptime(text, rule.format)  # noqa: DTZ007 - the zone follows
         elif rule.unit is not None and _is_number(text):
-            return _of_numbers(pa.array([float(text)] if "." in text else [int(text)]), rule)[0].as_py()  # type: ignore[no-any-return]
+            number = _of_numbers(pa.array([float(text)] if "." in text else [int(text)]), rule)[0].as_py()
+            return None if number is None else _Time(number, is_clock=False)
         else:
             time = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
         return None
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=ZoneInfo(rule.timezone))
-    since = aware - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    since = (time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return _Time(microseconds, is_clock=time.tzinfo is None)
 
 
 def _numbers_of(sample: pa.Array) -> NDArray[np.float64] | None:

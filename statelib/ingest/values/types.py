@@ -25,7 +25,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import is_any_list
 from statelib.errors.did_you_mean import did_you_mean
@@ -83,10 +85,23 @@ def storable(type_: pa.DataType) -> pa.DataType | None:
         item = storable(type_.item_type)
         key = storable(type_.key_type)
         return None if item is None or key is None else pa.map_(key, item)
-    if is_any_list(type_) or pa.types.is_fixed_size_list(type_):
+    if is_any_list(type_) or _is_other_list(type_):
         inner = storable(type_.value_type)
         return None if inner is None else pa.list_(inner)
     return None if pa.types.is_null(type_) else _storable_scalar(type_)
+
+
+def _is_other_list(type_: pa.DataType) -> bool:
+    is_view = pa.types.is_list_view(type_) or pa.types.is_large_list_view(type_)
+    return bool(is_view or pa.types.is_fixed_size_list(type_))
+
+
+def _as_list(array: pa.Array) -> pa.ListArray:
+    """Arrow casts views of lists wrongly."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets), array.flatten(), mask=mask)
 
 
 def _storable_scalar(type_: pa.DataType) -> pa.DataType:
@@ -111,12 +126,12 @@ def stored(array: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: PLR0911 -
         return stored(array.dictionary_decode(), wanted)
     if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
         return _struct(array, wanted)
-    if pa.types.is_fixed_size_list(array.type):
-        return stored(array.cast(pa.list_(array.type.value_type)), wanted)
-    if is_any_list(array.type) and not pa.types.is_map(array.type):
+    if _is_other_list(array.type):
+        return stored(_as_list(array), wanted)
+    if is_any_list(array.type) and not pa.types.is_map(array.type) and pa.types.is_list(wanted):
         plain = array.cast(pa.list_(array.type.value_type))
         return _list(plain, lambda items: stored(items, wanted.value_type))
-    if pa.types.is_map(array.type):
+    if pa.types.is_map(array.type) and pa.types.is_map(wanted):
         return _map(array, wanted)
     return _scalar(array, wanted)
 
@@ -162,3 +177,19 @@ def united_text(old: pa.DataType, new: pa.DataType, field: str) -> pa.DataType:
         ConfigurationError: There is none; it names the field.
     """
     return united(old, new, field, (*IN_DOUBLES, pa.int64()))
+
+
+def grown(known: pa.DataType, found: pa.DataType) -> pa.DataType:
+    """A type that stays what it is, with the fields of structs that it has not had yet."""
+    if pa.types.is_null(known):
+        return found
+    if pa.types.is_struct(known) and pa.types.is_struct(found):
+        more = {inner.name: inner.type for inner in found}
+        kept = [
+            (inner.name, grown(inner.type, more.pop(inner.name)) if inner.name in more else inner.type)
+            for inner in known
+        ]
+        return pa.struct([*kept, *more.items()])
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return pa.list_(grown(known.value_type, found.value_type))
+    return known

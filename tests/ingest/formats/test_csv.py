@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def loaded(folder: Path, *contents: bytes, **options: Any) -> tuple[list[Any], list[str]]:
     for n, content in enumerate(contents):
-        (folder / f"lake/{n}.csv").parent.mkdir(exist_ok=True)
+        (folder / f"lake/{n}.csv").parent.mkdir(parents=True, exist_ok=True)
         (folder / f"lake/{n}.csv").write_bytes(content)
     topic = LakeTopic("t", f"{folder}/lake", timestamp="at", partitions=1, **options)
     done = load(topic, folder / "w", "quarantine")
@@ -36,6 +36,8 @@ def rows(*values: str, names: str = "at,n") -> bytes:
         (("1", "2"), [1, 2]),
         (("1", "2.5", "NA", ""), [1.0, 2.5, None, None]),
         (("01234", "99999"), ["01234", "99999"]),
+        (("1234567890123456", "1"), [1234567890123456, 1]),
+        (("1234567890123456", "0.5"), ["1234567890123456", "0.5"]),
         (("123456789012345678901234567890", "1"), ["123456789012345678901234567890", "1"]),
         (("0", "0.5", "-0"), [0.0, 0.5, -0.0]),
         (("true", "false"), [True, False]),
@@ -47,7 +49,7 @@ def test_values_are_what_stands_there(tmp_path: Path, written: tuple[str, ...], 
 
 
 def test_files_without_rows_say_nothing_of_types(tmp_path: Path) -> None:
-    assert loaded(tmp_path, b"", b"at,n\n", rows("1"), b"\n") == ([1], [])
+    assert loaded(tmp_path, b"", b"at,n\n", rows("1"), b"\n", b"\n\n" + rows("2")) == ([1, 2], [])
 
 
 def test_a_mark_and_carriage_returns_are_no_values(tmp_path: Path) -> None:
@@ -61,6 +63,75 @@ def test_text_of_another_encoding_is_a_bad_row_until_it_is_named(tmp_path: Path)
     assert "no text in UTF-8 (--encoding names another)" in bad
     (tmp_path / "other").mkdir()
     assert loaded(tmp_path / "other", latin, encoding="latin-1") == (["ü", "x"], [])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "utf-8-sig", "cp1252", "utf-8"])
+def test_any_encoding_is_read(tmp_path: Path, encoding: str) -> None:
+    assert loaded(tmp_path, rows("ü", "x").decode().encode(encoding), encoding=encoding) == (["ü", "x"], [])
+
+
+def test_names_that_are_no_text_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the names of the columns are no text in utf-8") as caught:
+        loaded(tmp_path, "at,n\n2013-01-01,x\n".encode("utf-16"))
+    assert "--encoding" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize("options", [{"encoding": "klingon"}, {"encoding": "rot13"}, {"delimiter": "||"}])
+def test_encodings_and_delimiters_that_are_none_are_told(tmp_path: Path, options: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="no such encoding|one character"):
+        loaded(tmp_path, rows("1"), **options)
+
+
+def test_bytes_that_are_no_text_stay_in_their_row(tmp_path: Path) -> None:
+    content = b"at,n\n2013-01-01,\xfc,3\n2013-01-02,\xfc\n2013-01-03,\xe2\x82\xac\n2013-01-04,\xf4\x8f\xbf\xbd\n"
+    values, bad = loaded(tmp_path, content)
+    assert values == ["€", "\U0010fffd"]
+    assert [reason.partition(" (")[0] for reason in bad] == [
+        "it has 3 values instead of 2", "n: '�' is no text in UTF-8",
+    ]  # fmt: skip
+    raw = [record["value"]["value"] for record in records_of(tmp_path / "w", "t-quarantine")]
+    assert raw == [b"2013-01-01,\xfc,3", b"2013-01-02,\\xfc"]
+
+
+@pytest.mark.parametrize("names", ["a,a_3,a", "a,a,a_2", ",column_1,x", "a,,a"])
+def test_every_column_has_a_name_of_its_own(tmp_path: Path, names: str) -> None:
+    values, bad = loaded(tmp_path, f"at,n,{names}\n2013-01-01,1,2,3,4\n".encode())
+    (record,) = records_of(tmp_path / "w", "t")
+    assert (values, bad, sorted(record["value"].values())) == ([1], [], [1, 2, 3, 4])
+
+
+def test_rows_may_be_longer_than_any_block(tmp_path: Path) -> None:
+    long = '"' + "x\n" * 5_000_000 + '"'
+    content = f"at,n\n2013-01-01,a\n2013-01-02\n2013-01-03,{long}\n2013-01-04\n2013-01-05,b\n".encode()
+    values, bad = loaded(tmp_path, content)
+    assert (values, len(bad)) == (["a", "x\n" * 5_000_000, "b"], 2)
+    headers = [{one["key"]: one["value"] for one in r["headers"]} for r in records_of(tmp_path / "w", "t-quarantine")]
+    assert [one["row"] for one in headers] == [b"2", b"4"]
+
+
+@pytest.mark.parametrize("rest", ['"abc', '"abc\n', '"a""b\n', '"\n2013-01-03,c\n', '"b\n2013-01-03,c'])
+def test_a_quote_that_is_not_closed_ends_the_load(tmp_path: Path, rest: str) -> None:
+    with pytest.raises(InputError, match="a quote is not closed") as caught:
+        loaded(tmp_path, rows("a", rest))
+    assert caught.value.place["row"] == 2
+
+
+def test_a_quote_that_is_not_closed_before_other_values_ends_the_load(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a quote is not closed"):
+        loaded(tmp_path, b'at,n\n2013-01-01,a\n"2013-01-02,b\n2013-01-03,c\n')
+
+
+def test_digits_that_a_number_would_lose_later_on_are_a_bad_row(tmp_path: Path) -> None:
+    for folder, many, last in (("zeros", "12345", "00123"), ("doubles", "0.5", "12345678901234567")):
+        content = b"at,n\n" + f"2013-01-01,{many}\n".encode() * 90_000 + f"2013-01-02,{last}\n".encode()
+        values, (bad,) = loaded(tmp_path / folder, content)
+        assert len(values) == 90_000
+        assert "would lose digits" in bad
+        assert "--type n=string" in bad
+
+
+def test_a_declared_type_may_cost_digits(tmp_path: Path) -> None:
+    assert loaded(tmp_path, rows("007", "12345678901234567"), types={"n": "double"}) == ([7.0, 12345678901234568.0], [])
 
 
 def test_rows_of_another_length_are_bad_rows(tmp_path: Path) -> None:
