@@ -17,6 +17,7 @@ from statelib.ingest.bad_rows import BadRows, bad_row_runs
 from statelib.ingest.ledger import IngestedFile
 from statelib.ingest.merge import write_partition
 from statelib.ingest.runs import RunWriter
+from statelib.ingest.sources.find import check_unchanged
 from statelib.ingest.values.types import united_text
 from statelib.topics.writer import PartitionWriter
 
@@ -89,6 +90,7 @@ class SortFiles:
 
         Raises:
             InputError: A row cannot be loaded, and is not to be set apart; or a file cannot be read.
+            RetryableError: A file has changed meanwhile, or a store did not answer.
         """
         shape = self.plan.shape
         apart = bad_row_runs(self.spill, attempt) if self.sets_apart else None
@@ -106,6 +108,7 @@ class SortFiles:
                 runs.add(records)
                 count += records.num_rows
                 progress(records.num_rows, 0)
+            check_unchanged(file, self.plan.reader.files.options)
             values[file.path] = value
             account = {"path": file.path, "size_bytes": file.size_bytes, "version": file.version}
             accounts.append(IngestedFile(**account, records=count, bad_rows=bad))

@@ -10,7 +10,8 @@ A source is one of::
     iceberg:prod.shop.orders@3051729675   an Iceberg table, at a snapshot (`statelib.ingest.sources.iceberg_tables`)
 
 Files are in the order of their paths. Names that begin with ``.`` or ``_`` are passed over below folders and by
-patterns, as Spark and Hive do; a file that is named by itself is taken.
+patterns, as Spark and Hive do; a file that is named by itself is taken. Links are followed, and each file is taken
+once: by its own path where that is below the folder too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import stat
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import obstore
 
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.ingest.sources.delta_tables import PREFIX
 from statelib.ingest.sources.files import SourceFile
 from statelib.ingest.sources.opening import is_url, local_path, split_url, unreadable_file
@@ -75,39 +77,110 @@ def absolute(source: str) -> str:
     return source[: len(source) - len(path)] + local_path(path)
 
 
-def _here(source: str) -> Iterator[SourceFile]:
+def _here(source: str) -> list[SourceFile]:
     path = local_path(source)
-    if Path(path).is_file():
-        yield _of_path(Path(path))
-        return
-    if Path(path).is_dir():
-        base, pattern = path, "**"
-    elif _PATTERN.search(path):
-        base, pattern = _base_and_pattern(path)
-    else:
-        return
+    try:
+        if Path(path).is_file():
+            return [_of_path(Path(path))]
+        is_folder = Path(path).is_dir()
+    except OSError as error:
+        raise unreadable_file(path, error) from error
+    if not is_folder and not _PATTERN.search(path):
+        return []
+    base, pattern = (path, "**") if is_folder else _base_and_pattern(path)
     wanted = pattern.split("/")
-    for folder, folders, names in os.walk(base):
-        folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
-        for name in sorted(names):
-            inner = Path(folder, name)
-            if not name.startswith(_HIDDEN) and _matches(inner.relative_to(base).parts, wanted):
-                yield _of_path(inner)
+    found: dict[tuple[int, int], Path] = {}
+    links: list[Path] = []
+    for inner in _below(base):
+        if not _matches(inner.relative_to(base).parts, wanted):
+            continue
+        if inner.is_symlink():
+            links.append(inner)
+        else:
+            found[_identity(inner)] = inner
+    for link in sorted(links):
+        found.setdefault(_identity(link), link)
+    return [_of_path(path) for path in found.values()]
+
+
+def _below(base: str) -> Iterator[Path]:
+    """The files below a folder but for hidden ones; each folder once, by its own path rather than by a link to it.
+
+    Raises:
+        InputError: A folder may not be read.
+    """
+    seen: set[tuple[int, int]] = set()
+    waiting = [base]
+    while waiting:
+        links: list[str] = []
+        start = waiting.pop(0)
+        if Path(start).exists() and _identity(Path(start)) in seen:
+            continue
+        for folder, folders, names in os.walk(start, onerror=_raise_unreadable):
+            seen.add(_identity(Path(folder)))
+            inner = {name: Path(folder, name) for name in folders if not name.startswith(_HIDDEN)}
+            links += [str(path) for path in inner.values() if path.is_symlink()]
+            folders[:] = [name for name, path in inner.items() if _identity(path) not in seen]
+            yield from (Path(folder, name) for name in names if not name.startswith(_HIDDEN))
+        waiting += sorted(links)
+
+
+def _raise_unreadable(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):  # a folder that is not there holds no file
+        raise unreadable_file(str(error.filename), error) from error
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise unreadable_file(str(path), error) from error
+    return found.st_dev, found.st_ino
 
 
 def _of_path(path: Path) -> SourceFile:
     try:
         found = path.stat()
+        str(path).encode()
     except OSError as error:
         raise unreadable_file(str(path), error) from error
+    except UnicodeEncodeError:
+        what, step = "the name of a file is no text in UTF-8", "rename the file"
+        raise InputError(what, file=ascii(str(path)), next_step=step) from None
+    if not stat.S_ISREG(found.st_mode):
+        what, step = "what is to be loaded is no file", "name the files, or a pattern that leaves it out"
+        raise InputError(what, file=str(path), next_step=step)
     return SourceFile(str(path), found.st_size, str(found.st_mtime_ns))
+
+
+def check_unchanged(file: SourceFile, options: Mapping[str, str]) -> None:
+    """Checks that a file is what it was when it was found; those of tables do not change.
+
+    Raises:
+        RetryableError: It has changed since, or the store did not answer.
+    """
+    if file.iceberg is not None or " " in file.version:
+        return
+    if is_url(file.path):
+        root, key = split_url(file.path)
+        with mapped_errors("find", file.path, options):
+            now = next(_itself(root, key, options), None)
+    else:
+        now = _of_path(Path(file.path))
+    if now is None or (now.size_bytes, now.version) != (file.size_bytes, file.version):
+        what, step = "a file has changed while it was read", "run the same command again when it is complete"
+        raise RetryableError(what, file=file.path, next_step=step)
 
 
 def _in_store(source: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
     root, key = split_url(source)
-    base, pattern = _base_and_pattern(key) if _PATTERN.search(key) else (key.rstrip("/"), "**")
+    has_pattern = _PATTERN.search(key) is not None
+    base, pattern = _base_and_pattern(key) if has_pattern else (key.rstrip("/"), "**")
     wanted = pattern.split("/")
     with mapped_errors("list", source, options):
+        if has_pattern and (named := next(_itself(root, key, options), None)) is not None:
+            yield named  # the object's own name has brackets
+            return
         store = client(root, options)
         for page in obstore.list(store, base or None):
             for meta in page:

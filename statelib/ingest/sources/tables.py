@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import obstore
 
 from statelib.ingest.sources import delta_tables, iceberg_tables
-from statelib.ingest.sources.opening import is_url, local_path, split_url
+from statelib.ingest.sources.opening import is_url, local_path, split_url, unreadable_file
 from statelib.storage.clients import client
 from statelib.storage.errors import mapped_errors
 
@@ -49,7 +49,10 @@ def _folders(source: str, options: Mapping[str, str]) -> set[str]:
     """The names of the folders in a folder; none where it is no folder."""
     if not is_url(source):
         path = Path(local_path(source))
-        return {name for name in ("_delta_log", "metadata") if (path / name).is_dir()}
+        try:
+            return {name for name in ("_delta_log", "metadata") if (path / name).is_dir()}
+        except OSError as error:
+            raise unreadable_file(str(path), error) from error
     root, key = split_url(source)
     with mapped_errors("list", source, options):
         below = obstore.list_with_delimiter(client(root, options), key.rstrip("/") or None)["common_prefixes"]
