@@ -25,7 +25,7 @@ from statelib.ingest.formats.compression import open_content
 from statelib.ingest.formats.rows import BadRow, Rows
 from statelib.ingest.formats.unreadable import unreadable
 from statelib.ingest.values.deserializers import framing
-from statelib.ingest.values.fields import value_at
+from statelib.ingest.values.fields import OF_FILE, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class LakeReader:
             return _with_constants(self.files.schema(file), file)
         if self.is_exact(file) and file.place is None:
             none = pa.RecordBatch.from_pylist([], schema=_with_constants(self.files.schema(file), file))
-            return from_debezium(Rows(none, np.empty(0, np.int64))).columns.schema
+            return _with_constants(from_debezium(Rows(none, np.empty(0, np.int64))).columns.schema, file)
         first = next(iter(self.rows(file)), None)
         return pa.schema([]) if first is None else first.columns.schema
 
@@ -91,8 +91,9 @@ class LakeReader:
             InputError: It cannot be read.
         """
         plain = self.layout == "files" and self.envelope == "rows"
+        beside = [(name, value) for name, value in file.constants if name.startswith(OF_FILE)]
         for rows in self._placed(file, columns if plain else None):
-            yield from_debezium(rows) if self.envelope == "debezium" else rows
+            yield _with_columns(from_debezium(rows) if self.envelope == "debezium" else rows, beside)
 
     def _placed(self, file: SourceFile, columns: Sequence[str] | None) -> Iterator[Rows]:
         if self.layout == "connect":
@@ -190,14 +191,20 @@ def _is_bytes(type_: pa.DataType) -> bool:
 
 
 def _with_constants(schema: pa.Schema, file: SourceFile) -> pa.Schema:
-    return pa.schema([*schema, *((name, value.type) for name, value in file.constants)])
+    more = [(name, value.type) for name, value in file.constants if name not in schema.names]
+    return pa.schema([*schema, *more])
 
 
 def _constant(rows: Rows, file: SourceFile) -> Rows:
-    """With the columns that all rows of the file have the same value in."""
+    """With the fields that all rows of the file have the same value in; what the file itself has is true."""
+    return _with_columns(rows, [one for one in file.constants if not one[0].startswith(OF_FILE)])
+
+
+def _with_columns(rows: Rows, constants: Sequence[tuple[str, pa.Scalar]]) -> Rows:
     columns = rows.columns
-    for name, value in file.constants:
-        columns = columns.append_column(name, pa.repeat(value, len(rows.numbers)))
+    for name, value in constants:
+        if name not in columns.schema.names:
+            columns = columns.append_column(name, pa.repeat(value, len(rows.numbers)))
     return Rows(columns, rows.numbers, rows.bad)
 
 

@@ -22,8 +22,9 @@ from statelib.ingest.layout import laid_out
 from statelib.ingest.ledger import Ledger
 from statelib.ingest.records import RecordShape
 from statelib.ingest.sources.find import find_files
+from statelib.ingest.sources.folders import with_file_fields, with_folder_fields
 from statelib.ingest.values.deserializers import REGISTRY, deserializer
-from statelib.ingest.values.fields import check_known, columns_in, type_at, value_at
+from statelib.ingest.values.fields import OF_FILE, check_known, columns_in, type_at, value_at
 from statelib.ingest.values.times import TimeRule, described, resolved
 from statelib.ingest.values.types import storable, type_named
 from statelib.job.lake_topic import DEFAULT_PARTITIONS
@@ -106,6 +107,7 @@ def plan_load(
     if layout == "files" and topic.envelope == "rows":
         reader = replace(reader, types=given, fixed=frozenset(given), declared=frozenset(declared))
     lake = _reader(topic, layout, reader)
+    files = _with_what_paths_tell(topic, layout, files, given)
     schema, types = united_fields(lake, files, given, had or declared)
     if archive is None:
         check_declared(topic, schema, reader, files)
@@ -119,7 +121,7 @@ def plan_load(
     ):
         step = "rename the field: names that begin with @ stand for parts of records"
         raise ConfigurationError("a field has a name that is reserved", field=reserved[0], next_step=step)
-    told = [field for field in schema if field.name not in placed.RESERVED]
+    told = [field for field in schema if not placed.is_beside(field.name)]
     if lake.contents.reads_bytes and all(pa.types.is_null(field.type) for field in told):
         _check_some_are_read(lake, files, topic)
     if not schema.names and not has_rows(lake, files):
@@ -146,6 +148,22 @@ def _check_timezone(topic: LakeTopic) -> None:
         raise ConfigurationError(
             "there is no such time zone", setting="timezone", given=topic.timezone, next_step=step
         ) from None
+
+
+def _with_what_paths_tell(
+    topic: LakeTopic, layout: Layout, files: list[SourceFile], types: Mapping[str, pa.DataType]
+) -> list[SourceFile]:
+    """The files with the fields that their folders tell, and with what is asked for of the files themselves.
+
+    Of plain rows a folder's field is a field of the value. A record's value that was one already stays as it was.
+    """
+    value = [topic.value] if isinstance(topic.value, str) else topic.value
+    paths = [topic.key, topic.timestamp, topic.partition, topic.offset, topic.order, *value]
+    asked = {name for path in paths if path is not None for name in columns_in(path)}
+    files = with_file_fields(files, asked, OF_FILE)
+    if layout == "files" and topic.envelope == "rows":
+        return with_folder_fields(files, types, None)
+    return with_folder_fields(files, types, asked, OF_FILE)
 
 
 def _reader(topic: LakeTopic, layout: Layout, files: FileReader) -> LakeReader:
@@ -293,12 +311,14 @@ def _timestamp(topic: LakeTopic, schema: pa.Schema) -> str:
         return topic.timestamp
     if placed.TIMESTAMP in schema.names:
         return placed.TIMESTAMP
-    names = [name for name in schema.names if name not in placed.RESERVED]
+    names = [name for name in schema.names if not placed.is_beside(name)]
     likely = [name for name in names if pa.types.is_temporal(schema.field(name).type)]
     likely += [name for name in names if any(word in name.lower() for word in ("time", "date", "_at"))]
     shown = ", ".join(dict.fromkeys(likely)) or ", ".join(names)
     what = "it is not said which field has the records' timestamps"
-    raise ConfigurationError(what, topic=topic.name, next_step=f"name it with --timestamp: one of {shown}")
+    raise ConfigurationError(
+        what, topic=topic.name, next_step=f"name it with --timestamp: one of {shown}; or file.modified"
+    )
 
 
 def _sample(reader: LakeReader, files: Sequence[SourceFile], path: str) -> pa.Array:

@@ -38,7 +38,7 @@ def _payload_fields(schema: pa.Schema) -> list[str]:
 
 def from_debezium(rows: Rows) -> Rows:
     """The fields of the database's rows, with the columns of `statelib.ingest.envelopes.placed`."""
-    given = {name: rows.columns[name] for name in rows.columns.schema.names if name in placed.RESERVED}
+    given = {name: rows.columns[name] for name in rows.columns.schema.names if placed.is_beside(name)}
     change = _change(rows.columns)
     count = len(rows.numbers)
     op = change.get("op", pa.nulls(count, pa.string())).cast(pa.string())
@@ -63,7 +63,7 @@ def _change(columns: pa.RecordBatch) -> dict[str, pa.Array]:
     if "payload" in columns.schema.names and pa.types.is_struct(columns["payload"].type):
         payload = columns["payload"]
         return dict(zip((field.name for field in payload.type), payload.flatten(), strict=True))
-    return {name: columns[name] for name in columns.schema.names if name not in placed.RESERVED}
+    return {name: columns[name] for name in columns.schema.names if not placed.is_beside(name)}
 
 
 def _fields(change: dict[str, pa.Array], key: pa.Array | None) -> dict[str, pa.Array]:

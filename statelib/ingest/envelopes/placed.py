@@ -11,6 +11,7 @@ column          type            is
 ``@timestamp``  int64           its timestamp, in milliseconds since 1970
 ``@headers``    as archives'    its headers
 ``@tombstone``  bool            whether its value is null, whatever the other columns say
+``@file:...``   any             what its file, or a folder of that, tells of all its rows
 ==============  ==============  =======================================================
 """
 
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 
 from statelib.ingest.formats.json import JsonRows
 from statelib.ingest.formats.rows import BadRow, Rows
+from statelib.ingest.values.fields import OF_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +37,12 @@ PARTITION, OFFSET, FIRST, KEY = "@partition", "@offset", "@first", "@key"
 TIMESTAMP, HEADERS, TOMBSTONE = "@timestamp", "@headers", "@tombstone"
 RESERVED = (PARTITION, OFFSET, FIRST, KEY, TIMESTAMP, HEADERS, TOMBSTONE)
 RESERVED_SET = frozenset(RESERVED)
+
+
+def is_beside(name: str) -> bool:
+    """Whether a column is beside the fields of values."""
+    return name in RESERVED_SET or name.startswith(OF_FILE)
+
 
 KEY_BYTES = "@key-bytes"
 """binary: a key as it was in Kafka, where it has been read: its bytes decide the partition."""

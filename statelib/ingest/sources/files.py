@@ -58,9 +58,11 @@ class SourceFile:
         size_bytes: Its size.
         version: What changes when its content does: the object's ETag, or the time in nanoseconds of its last change.
         place: Where its records stand in a topic, if its name tells.
-        constants: Columns that all its rows have, and the value: those that a table is partitioned by.
+        constants: Columns that all its rows have, and the value: those that a table is partitioned by, or that its
+            folders tell (`statelib.ingest.sources.folders`).
         is_rewritten: Whether all its rows are in files that were loaded before, which a table has rewritten into it.
         iceberg: What an Iceberg table says of it; None: it is of none.
+        modified_ms: When it was written, or changed for the last time; None: it is of a table.
     """
 
     path: str
@@ -70,6 +72,7 @@ class SourceFile:
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
     is_rewritten: bool = False
     iceberg: IcebergFile | None = field(default=None, compare=False)
+    modified_ms: int | None = None
 
     @property
     def name(self) -> str:

@@ -38,6 +38,8 @@ from statelib.storage.errors import mapped_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from obstore import ObjectMeta
+
 _PATTERN = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _HIDDEN = (".", "_")
@@ -150,7 +152,7 @@ def _of_path(path: Path) -> SourceFile:
     if not stat.S_ISREG(found.st_mode):
         what, step = "what is to be loaded is no file", "name the files, or a pattern that leaves it out"
         raise InputError(what, file=str(path), next_step=step)
-    return SourceFile(str(path), found.st_size, str(found.st_mtime_ns))
+    return SourceFile(str(path), found.st_size, str(found.st_mtime_ns), modified_ms=found.st_mtime_ns // 1_000_000)
 
 
 def check_unchanged(file: SourceFile, options: Mapping[str, str]) -> None:
@@ -188,8 +190,7 @@ def _in_store(source: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
                 names = inner.split("/") if inner else []
                 if names and (any(name.startswith(_HIDDEN) for name in names) or not _matches(names, wanted)):
                     continue
-                version = meta["e_tag"] or str(meta["last_modified"])
-                yield SourceFile(f"{root}/{meta['path']}", meta["size"], version)
+                yield _of_object(root, meta)
         if pattern == "**":
             yield from _itself(root, base, options)
 
@@ -200,7 +201,14 @@ def _itself(root: str, key: str, options: Mapping[str, str]) -> Iterator[SourceF
         meta = obstore.head(client(root, options), key)
     except FileNotFoundError:
         return
-    yield SourceFile(f"{root}/{key}", meta["size"], meta["e_tag"] or str(meta["last_modified"]))
+    yield _of_object(root, meta)
+
+
+def _of_object(root: str, meta: ObjectMeta) -> SourceFile:
+    modified = meta["last_modified"]
+    version = meta["e_tag"] or str(modified)
+    modified_ms = round(modified.timestamp() * 1000)
+    return SourceFile(f"{root}/{meta['path']}", meta["size"], version, modified_ms=modified_ms)
 
 
 def _base_and_pattern(path: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@
     origin                          a column
     after.id                        a field of a struct (a column of that very name comes first)
     {year}-{month:02}-{day:02}      text with columns in it; ``:02`` fills a number up with zeros
+    file.modified                   what a file or its folders tell of all its rows, where there is no such field
 
 A column of the very name comes first, whatever is in its name.
 """
@@ -22,6 +23,9 @@ from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+OF_FILE = "@file:"
+"""Before the name of a column that a file or its folders tell."""
 
 _PART = re.compile(r"\{([^{}:]+)(?::0?(\d+))?\}")
 
@@ -43,6 +47,8 @@ def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
     if is_template(path):
         known = all(type_at(schema, name) is not None for name in columns_in(path))
         return pa.string() if known else None
+    if OF_FILE + path in schema.names:
+        return schema.field(OF_FILE + path).type
     first, dot, rest = path.partition(".")
     if not dot or first not in schema.names or not pa.types.is_struct(schema.field(first).type):
         return None
@@ -71,6 +77,8 @@ def value_at(rows: pa.RecordBatch, path: str) -> pa.Array:
         return rows.column(path)
     if is_template(path):
         return _put_together(rows, path)
+    if OF_FILE + path in rows.schema.names:
+        return rows.column(OF_FILE + path)
     first, dot, rest = path.partition(".")
     if dot and first in rows.schema.names and pa.types.is_struct(rows.schema.field(first).type):
         struct = rows.column(first)
