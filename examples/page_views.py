@@ -1,4 +1,4 @@
-"""A first job: how often was each page viewed, minute by minute? ``docs/getting-started.md`` walks through it.
+"""A small job whose topic is made from an Arrow table: how often was each page viewed, minute by minute?
 
 ::
 

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from statelib.settings.settings import Settings
 
 
+_LAYOUTS = {
+    "connect": "files of Kafka Connect: partitions and offsets are those of their names",
+    "aiven": "files of Aiven's connectors: partitions are those of their names, offsets those of their rows",
+    "kcat": "rows of kcat: partitions and offsets are theirs",
+}
 _GAPS_SHOWN = 5
 _MOSTLY = 0.9
 
@@ -160,6 +165,12 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
                 f"Of {count_text(filled)} values of {name}, {count_text(of_text.numbers)} are numbers: --type {option}"
                 " reads them as such, and makes bad rows of the others."
             )
+    if profile.scattered_keys:
+        out.say(
+            f"{count_text(profile.scattered_keys)} of {count_text(profile.distinct_keys)} keys are in several"
+            " partitions: a job that groups by the key has several groups of each."
+            " Leave --key out, and group by the field."
+        )
     for path, row in profile.bad_examples:
         field = f", {row.field}" if row.field else ""
         out.say(f"  {path}, row {row.row}{field}: {row.reason}")
@@ -192,6 +203,8 @@ def _facts(profile: Profile, topic: LakeTopic) -> Table:
     table.add_column(no_wrap=True)
     table.add_column()
     times = profile.times
+    if profile.layout != "files":
+        table.add_row("layout", _LAYOUTS[profile.layout])
     table.add_row("timestamps", times.read_as)
     if times.first_ms is not None:
         table.add_row("time", f"{time_text(times.first_ms)} to {time_text(times.last_ms)}")

@@ -43,12 +43,13 @@ def make(name: str, template: Template, topic: str | None, settings: Settings, o
             declaration=_declaration(storage, archive),
         )
     out = Results(output)
-    out.say(f"{made.folder}: {TEMPLATES[template]}, from {made.topic} to {made.sink}.")
+    out.say(f"{made.folder.resolve().name}: {TEMPLATES[template]}, from {made.topic} to {made.sink}.")
     for reason in made.reasons:
         out.say(reason)
     for file in made.files:
         out.say(f"  {file}")
-    out.say(f"Next: cd {made.folder} && pytest{_load(made)} && hindstream run {made.reference}")
+    there = "" if made.folder.resolve() == Path.cwd() else f"cd {made.folder} && "
+    out.say(f"Next: {there}pytest{_load(made)} && hindstream run {made.reference}")
     out.result(made)
 
 

@@ -231,6 +231,8 @@ def _times(archive: TopicVersion) -> tuple[tuple[int, Unit], tuple[int, Unit], s
     days = -(-late_ms // UNIT_MS["days"])
     grace = next(((n, of) for n, of in _GRACES if n * UNIT_MS[of] >= late_ms), (days, "days"))
     late = disorder.late_records
+    if not late.most:
+        return (1, unit), grace, f"No record is late: grace is {counted(grace[0], grace[1][:-1])}."
     if late.exact is None:
         how = f"At most {counted(late.most, 'record is', 'records are')} late"
     else:

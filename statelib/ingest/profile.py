@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.ingest.envelopes import placed
 from statelib.ingest.formats.estimate import estimated_rows
 from statelib.ingest.records import PARTITION
 from statelib.ingest.values.fields import value_at
@@ -91,6 +91,8 @@ class Profile:
         distinct_keys: In the sample.
         top_keys: The keys with most rows, and how many.
         null_keys: Rows without a key.
+        scattered_keys: Keys that are in several partitions, since the files tell partitions.
+        layout: How the topic lies in the files, as in `statelib.job.lake_topic.LakeTopic`.
         partition_rows: By partition, how many records it would get, about.
         ids: By field that looks like an id, how many rows of the sample repeat one.
         repeated_rows: Rows of the sample that are alike in all fields with another one.
@@ -108,6 +110,8 @@ class Profile:
     distinct_keys: int
     top_keys: tuple[tuple[object, int], ...]
     null_keys: int
+    scattered_keys: int
+    layout: str
     partition_rows: tuple[int, ...]
     ids: tuple[tuple[str, int], ...]
     repeated_rows: int
@@ -125,22 +129,27 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
     Raises:
         InputError: A file cannot be read.
     """
-    times, tables, keys, partitions = _Times(now_ms), [], [], np.zeros(plan.shape.partitions, np.int64)
+    times, tables, keys, places = _Times(now_ms), [], [], []
+    partitions = np.zeros(plan.shape.partitions, np.int64)
     bad: list[tuple[str, BadRow]] = []
     bad_rows = 0
     for file in _spread(plan.files):
         for rows in _some(plan, file):
             records, unusable = plan.shape.records(rows)
             times.add(rows, plan)
-            tables.append(pa.Table.from_batches([rows.columns]))
+            own = [name for name in rows.columns.schema.names if name not in placed.RESERVED_SET]
+            tables.append(pa.Table.from_batches([rows.columns]).select(own))
             keys.append(records["key"])
+            places.append(records[PARTITION])
             partitions += np.bincount(records[PARTITION].to_numpy(), minlength=plan.shape.partitions)
             bad_rows += len(rows.bad) + len(unusable)
             bad += [(file.path, row) for row in (*rows.bad, *unusable)][: _MOST_SHOWN - len(bad)]
         times.end_file()
     rows_in_all = sum(estimated_rows(file, plan.reader.files) for file in plan.files)
-    together = pa.concat_tables([plan.schema.empty_table(), *tables], promote_options="permissive")
-    counts = _counts(pa.chunked_array(keys, plan.shape.key_type))
+    own_fields = [field for field in plan.schema if field.name not in placed.RESERVED_SET]
+    together = pa.concat_tables([pa.schema(own_fields).empty_table(), *tables], promote_options="permissive")
+    of_rows = _comparable(pa.chunked_array(keys, plan.shape.key_type))
+    counts: list[dict[str, Any]] = pc.value_counts(of_rows).to_pylist()
     top = sorted(counts, key=lambda one: -one["counts"])
     good = int(partitions.sum())
     return Profile(
@@ -157,6 +166,8 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         distinct_keys=sum(1 for one in top if one["values"] is not None),
         top_keys=tuple((one["values"], one["counts"]) for one in top if one["values"] is not None)[:_MOST_SHOWN],
         null_keys=next((one["counts"] for one in top if one["values"] is None), 0),
+        scattered_keys=_scattered(of_rows, pa.chunked_array(places, pa.int32())),
+        layout=plan.reader.layout,
         partition_rows=tuple(round(int(count) * rows_in_all / max(good, 1)) for count in partitions),
         ids=tuple((name, _repeats(together[name])) for name in together.column_names if _ID.search(name)),
         repeated_rows=_repeated_rows(together),
@@ -165,13 +176,19 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
     )
 
 
-def _counts(keys: pa.ChunkedArray) -> list[dict[str, Any]]:
-    """How often each key comes; of keys with several fields their JSON."""
-    if pa.types.is_nested(keys.type):
-        found = Counter(None if key is None else json.dumps(key, default=str) for key in keys.to_pylist())
-        return [{"values": key, "counts": count} for key, count in found.items()]
-    counted: list[dict[str, Any]] = pc.value_counts(keys).to_pylist()
-    return counted
+def _comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Keys, those with several fields as JSON."""
+    if not pa.types.is_nested(keys.type):
+        return keys
+    texts = [None if key is None else json.dumps(key, default=str) for key in keys.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _scattered(keys: pa.ChunkedArray, partitions: pa.ChunkedArray) -> int:
+    """How many keys are in several partitions."""
+    pairs = pa.table({"key": keys, "partition": partitions}).group_by(["key", "partition"]).aggregate([])
+    by_key = pairs.filter(pairs["key"].is_valid()).group_by("key").aggregate([("partition", "count")])
+    return int(pc.sum(pc.greater(by_key["partition_count"], 1)).as_py() or 0)
 
 
 def _spread(files: tuple[SourceFile, ...]) -> list[SourceFile]:

@@ -1,11 +1,12 @@
 """Pages whose commands are typed one after the other: in blocks of ``console``, a line that begins with ``$``.
 
-Each runs in a process of its own, in the folder that ``cd`` has led to, and prints what stands below it.
+Each runs in a process of its own, in the folder that ``cd`` has led to, and prints what stands below it. A block of
+``toml`` that begins with the name of a file is written into that file.
 """
 
 from __future__ import annotations
 
-import doctest
+import re
 import shlex
 import time
 from dataclasses import dataclass
@@ -15,10 +16,14 @@ from tests.command import run
 from tests.docs.blocks import Typed, parts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FAILS = ("hindstream: ", "curl: ")
+_ANYTHING = re.compile(r"\s*^\.\.\.$\s*|(?<!\.)\.\.\.(?!\.)", re.MULTILINE)
+"""Any lines, or none; or any text within a line."""
+
+_FILE = re.compile(r"^```toml\n# (?P<name>\S+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -29,28 +34,58 @@ class Took:
     seconds: float
 
 
-def follow(page: Path, folder: Path, **environ: str) -> list[Took]:
-    """Types all that a page says, in an empty folder.
+def follow(
+    page: Path,
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    replaced: Mapping[str, str] | None = None,
+    situations: Mapping[str, Callable[[], None]] | None = None,
+) -> list[Took]:
+    """Types all that a page says.
+
+    Args:
+        page: It.
+        folder: Where to begin, an empty folder.
+        environ: Added to the environment of the commands.
+        replaced: What stands in files and commands in the place of the page's own names.
+        situations: What the page's comments ``<!-- situation: NAME -->`` bring about.
 
     Raises:
         AssertionError: A command fails where the page does not say so, or prints something else.
     """
+    text = page.read_text(encoding="utf-8")
+    for name, other in (replaced or {}).items():
+        assert name in text
+        text = text.replace(name, other)
+    for file in _FILE.finditer(text):
+        (folder / file["name"]).write_text(file["text"])
     taken = []
-    for part in parts(page.read_text(encoding="utf-8")):
+    for part in parts(text):
         if not isinstance(part, Typed):
-            continue
-        words = shlex.split(part.command)
-        if words[0] == "cd":
-            folder = folder / words[1]
-            continue
-        began = time.monotonic()
-        typed = run("bash", "-c", f"exec 2>&1; {part.command}", cwd=folder, **environ)
-        taken.append(Took(part.command, time.monotonic() - began))
-        printed = typed.stdout
-        fails = any(word in part.printed for word in FAILS)
-        assert (typed.returncode != 0) == fails, f"{part.command}\n{printed}"
-        if part.printed:
-            like = doctest.OutputChecker().check_output(part.printed, printed, LIKE)
-            assert like, f"{part.command}\nthe page says:\n{part.printed}\nit printed:\n{printed}"
+            (situations or {})[part]()
+        elif part.command.startswith("cd "):
+            folder = folder / shlex.split(part.command)[1]
+        else:
+            taken.append(Took(part.command, _type(part, folder, environ or {})))
     assert taken
     return taken
+
+
+def is_like(printed: str, page: str) -> bool:
+    """Whether a page says what was printed: ``...`` stands for anything, and any white space for any other."""
+    pieces = [r"\s+".join(map(re.escape, piece.split())) for piece in _ANYTHING.split(page)]
+    return re.fullmatch(r"\s*" + r"(?:.*?)".join(rf"\s*{piece}\s*" for piece in pieces), printed, re.DOTALL) is not None
+
+
+def _type(typed: Typed, folder: Path, environ: Mapping[str, str]) -> float:
+    began = time.monotonic()
+    done = run("bash", "-c", f"exec 2>&1; {typed.command}", cwd=folder, **environ)
+    seconds = time.monotonic() - began
+    fails = any(word in typed.printed for word in FAILS)
+    assert (done.returncode != 0) == fails, f"{typed.command}\n{done.stdout}"
+    if typed.printed:
+        assert is_like(done.stdout, typed.printed), (
+            f"{typed.command}\nthe page says:\n{typed.printed}\nit printed:\n{done.stdout}"
+        )
+    return seconds

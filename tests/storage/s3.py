@@ -10,6 +10,7 @@ import time
 import urllib.request
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 BUCKET = "warehouse"
 REGION = "us-east-1"
@@ -59,8 +60,8 @@ class S3Server:
 
 
 @contextmanager
-def s3_server(folder: Path) -> Iterator[S3Server]:
-    """Runs a server, whose files and log are in ``folder``, for as long as the context lasts."""
+def s3_server(folder: Path, *buckets: str) -> Iterator[S3Server]:
+    """Runs a server, whose files and log are in ``folder``, for as long as the context lasts; with more buckets."""
     identity = {
         "name": "tests",
         "credentials": [{"accessKey": ACCESS_KEY_ID, "secretKey": SECRET_ACCESS_KEY}],
@@ -68,10 +69,10 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
     }
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
     with ExitStack() as stack:
-        yield _started(stack, folder)
+        yield _started(stack, folder, (BUCKET, *buckets))
 
 
-def _started(stack: ExitStack, folder: Path) -> S3Server:
+def _started(stack: ExitStack, folder: Path, buckets: Sequence[str]) -> S3Server:
     """Starts the server, which ends with ``stack``; somebody else may take one of its ports in between."""
     for number in range(_STARTS):
         ports = _free_ports()
@@ -81,7 +82,8 @@ def _started(stack: ExitStack, folder: Path) -> S3Server:
         process = subprocess.Popen(_command(folder, data, ports), stdout=log, stderr=log, cwd=folder)
         stack.callback(_stop, process)
         server = S3Server(f"http://127.0.0.1:{ports['s3.port']}")
-        if _is_ready(process, server, f"http://127.0.0.1:{ports['filer.port']}/buckets/{BUCKET}/"):
+        filer = f"http://127.0.0.1:{ports['filer.port']}/buckets"
+        if _is_ready(process, server, [f"{filer}/{bucket}/" for bucket in buckets]):
             return server
     raise RuntimeError(f"the server does not start: {(folder / 'weed.log').read_text()[-2000:]}")
 
@@ -115,8 +117,12 @@ def _free_ports() -> dict[str, int]:
         return {name: one.getsockname()[1] for name, one in zip(_PORTS, sockets, strict=True)}
 
 
-def _is_ready(process: subprocess.Popen[bytes], server: S3Server, bucket: str) -> bool:
-    """Makes the bucket and waits until an object can be written, which is some seconds after it listens."""
+def _post(url: str) -> None:
+    urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=5).close()
+
+
+def _is_ready(process: subprocess.Popen[bytes], server: S3Server, buckets: Sequence[str]) -> bool:
+    """Makes the buckets and waits until an object can be written, which is some seconds after it listens."""
     store = S3Store(
         BUCKET,
         endpoint=server.endpoint,
@@ -127,7 +133,7 @@ def _is_ready(process: subprocess.Popen[bytes], server: S3Server, bucket: str) -
         retry_config={"max_retries": 0},
     )
     steps: list[Callable[[], object]] = [
-        lambda: urllib.request.urlopen(urllib.request.Request(bucket, method="POST"), timeout=5).close(),
+        *(partial(_post, bucket) for bucket in buckets),
         lambda: obstore.put(store, "ready", b""),
     ]
     deadline = time.monotonic() + _START_SECONDS

@@ -1,0 +1,47 @@
+"""What is told of a load before it is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from statelib.ingest.plan import plan_load
+from statelib.ingest.profile import profile_of
+from statelib.job.lake_topic import LakeTopic
+from statelib.storage import Storage
+from tests.ingest.connect_layout import Confluent, write_confluent
+from tests.ingest.connect_trees import Sent
+from tests.ingest.lake import NOW_MS, write_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.ingest.profile import Profile
+
+
+def profile(topic: LakeTopic, folder: Path) -> Profile:
+    plan, _, _ = plan_load(topic, Storage(str(folder / "warehouse")), {})
+    assert plan is not None
+    return profile_of(plan, NOW_MS)
+
+
+@pytest.mark.parametrize(("key", "scattered"), [("shop", 0), ("customer", 2), (None, 0)])
+def test_keys_that_are_in_several_of_the_files_partitions_are_told(tmp_path: Path, key: str, scattered: int) -> None:
+    sent = [
+        Sent(p, n, NOW_MS + n, None, {"at": NOW_MS + n, "shop": f"s{p}", "customer": f"c{(n + p) % 3 if n < 3 else p}"})
+        for p in range(2)
+        for n in range(2 + p)
+    ]  # c0 to c1 in partition 0, c1, c2, c0 in partition 1
+    write_confluent(tmp_path / "bucket", sent, Confluent("t"))
+    found = profile(LakeTopic("t", str(tmp_path / "bucket"), key=key, timestamp="at"), tmp_path)
+    assert (found.layout, found.scattered_keys) == ("connect", scattered)
+    assert [field.name for field in found.fields] == ["at", "shop", "customer"]
+
+
+def test_where_the_key_chooses_the_partition_none_is_scattered(tmp_path: Path) -> None:
+    rows = [{"k": f"k{n % 5}", "at": NOW_MS + n} for n in range(20)]
+    write_file(tmp_path / "a.csv", rows)
+    write_file(tmp_path / "b.csv", rows)
+    found = profile(LakeTopic("t", str(tmp_path / "*.csv"), key="k", timestamp="at"), tmp_path)
+    assert (found.layout, found.scattered_keys, found.distinct_keys, found.repeated_rows) == ("files", 0, 5, 20)
