@@ -105,24 +105,24 @@ def _reason(row: BadRow) -> str:
     return f"{row.field}: {row.reason}" if row.field else row.reason
 
 
-def stage_quarantined(
-    warehouse: Storage, topic: str, partitions: int, runs: Sequence[Run], attempt: str
-) -> tuple[ArchiveFile, ...]:
-    """Writes bad rows into files of the quarantine, which nobody sees yet; makes the quarantine if there is none."""
+def stage_quarantined(warehouse: Storage, topic: str, runs: Sequence[Run], attempt: str) -> tuple[ArchiveFile, ...]:
+    """Writes bad rows into files of the quarantine, which nobody sees yet."""
     if not runs:
         return ()
     name = quarantine_topic(topic)
-    archive = TopicArchive.ensure(
-        warehouse.uri(topic_path(name)), QUARANTINE_SCHEMA, partitions, topic=name, options=warehouse.options
-    )
-    with PartitionWriter(archive.storage, archive.schema, 0, attempt=attempt, topic=name) as writer:
-        write_partition(runs, 0, writer, VALUE_TYPE, archive.end_offsets()[0])
+    archive = open_archive_if_present(warehouse, name)
+    start = archive.end_offsets()[0] if archive is not None else 0
+    storage = warehouse.within(topic_path(name))
+    with PartitionWriter(storage, QUARANTINE_SCHEMA, 0, attempt=attempt, topic=name) as writer:
+        write_partition(runs, 0, writer, VALUE_TYPE, start)
         return writer.close()
 
 
-def publish_quarantined(warehouse: Storage, load: Ingest) -> None:
-    """Makes the rows of a load that has been committed part of the quarantine, once."""
-    archive = open_archive_if_present(warehouse, quarantine_topic(load.topic))
-    if archive is None or archive.has_committed(LOADS, load.number):
-        return
-    archive.commit(load.quarantined, app_id=LOADS, app_version=load.number, modification_time_ms=load.made_at_ms)
+def publish_quarantined(warehouse: Storage, load: Ingest, partitions: int) -> None:
+    """Makes the rows of a load that has been committed part of the quarantine, once; makes that if there is none."""
+    name = quarantine_topic(load.topic)
+    archive = TopicArchive.ensure(
+        warehouse.uri(topic_path(name)), QUARANTINE_SCHEMA, partitions, topic=name, options=warehouse.options
+    )
+    if not archive.has_committed(LOADS, load.number):
+        archive.commit(load.quarantined, app_id=LOADS, app_version=load.number, modification_time_ms=load.made_at_ms)

@@ -17,7 +17,7 @@ from statelib.errors.kinds import ConfigurationError, FencedError, RetryableErro
 from statelib.ingest.bad_rows import publish_quarantined, stage_quarantined
 from statelib.ingest.declared import declaration_of
 from statelib.ingest.gaps import Gap, gaps_between
-from statelib.ingest.ledger import Ingest, IngestedFile
+from statelib.ingest.ledger import LOADS, Ingest, IngestedFile
 from statelib.ingest.plan import plan_load
 from statelib.ingest.stages import MergePartition, SortFiles
 from statelib.ingest.values.types import united_text
@@ -96,6 +96,7 @@ class Load:
     def __post_init__(self) -> None:
         self.plan, self._archive, self._ledger = plan_load(self.topic, self.warehouse, self.source_options)
         self._gaps: tuple[Gap, ...] = ()
+        self._schema: pa.Schema | None = None
         self._finish_former()
 
     @property
@@ -115,14 +116,15 @@ class Load:
         return SortFiles(self.plan, spill, budget_bytes, in_memory, sets_apart, self.now_ms)
 
     def merge_partition(self, parts: Sequence[SortedFiles]) -> MergePartition:
-        """The second stage, after the first; makes the archive, or gives it what the new records have more.
+        """The second stage, after the first.
 
         Raises:
             ConfigurationError: A file does not go together with the others, or with the archive; it is named.
         """
         assert self.plan is not None  # noqa: S101 - else there is nothing to do
         self._gaps = self._checked_gaps(parts)
-        before = self._archive.schema.field("value").type if self._archive is not None else None
+        archive = self._archive
+        before = archive.schema.field("value").type if archive is not None and not archive.is_empty else None
         value: pa.DataType = pa.null() if before is None else before
         for path, type_ in (item for part in parts for item in part.values):
             try:
@@ -133,18 +135,19 @@ class Load:
                 raise error.placed(file=path) from None
         if pa.types.is_null(value):
             value = pa.string()
-        name, shape = self.topic.archive_name, self.plan.shape
-        self._archive = TopicArchive.ensure(
-            self.warehouse.uri(topic_path(name)),
-            topic_schema(shape.key_type, value),
-            shape.partitions,
-            topic=name,
-            options=self.warehouse.options,
-        )
+        if pa.types.is_struct(value) and not value.num_fields:
+            step = "name a field with --value: the one of the key or of the timestamp will do"
+            what = "no row has a value besides its key and its timestamp"
+            raise ConfigurationError(what, topic=self.topic.archive_name, next_step=step)
+        shape = self.plan.shape
+        asked = topic_schema(shape.key_type, value)
+        self._schema = asked if archive is None or archive.is_empty else archive.check_shape(asked, shape.partitions)
+        starts = dict.fromkeys(range(shape.partitions), 0) if archive is None else archive.end_offsets()
         runs = tuple(run for part in parts for run in part.runs)
-        archive = self._archive
-        times_ms = _stream_times(archive) if shape.keeps_offsets else None
-        return MergePartition(runs, archive.schema, archive.storage, name, archive.end_offsets(), times_ms)
+        storage, times_ms = self.warehouse.within(topic_path(self.topic.archive_name)), None
+        if shape.keeps_offsets:
+            times_ms = dict.fromkeys(starts) if archive is None else _stream_times(archive)
+        return MergePartition(runs, self._schema, storage, self.topic.archive_name, starts, times_ms)
 
     def _checked_gaps(self, parts: Sequence[SortedFiles]) -> tuple[Gap, ...]:
         assert self.plan is not None  # noqa: S101 - told by the caller
@@ -163,17 +166,18 @@ class Load:
             RetryableError: Another program has added to the topic at the same time, or the store did not answer.
         """
         assert self.plan is not None  # noqa: S101 - else there is nothing to do
-        assert self._archive is not None  # noqa: S101 - `merge_partition` made it
         load = self._account(parts)
         step("ingest.before-account")
         self._ledger.write(load)
         step("ingest.accounted")
-        starts = self._archive.end_offsets()
         moves, also = self._ledger.moves(self.attempt)
         try:
+            self._archive = self._ensured()
+            step("ingest.ensured")
+            starts = self._archive.end_offsets()
             self._archive.append_at(files, moves, also=also, time_ms=self.now_ms)
         except (OffsetsTakenError, FencedError) as error:
-            self._archive.storage.delete([file.path for file in files])
+            self.warehouse.within(topic_path(load.topic)).delete([file.path for file in files])
             if isinstance(error, FencedError):
                 raise
             what = "another program has added to the topic at the same time"
@@ -184,6 +188,23 @@ class Load:
         newest = self._archive.refresh()
         delete_passed(newest, {p: (starts[p], end) for p, end in newest.end_offsets().items() if starts[p] < end})
         return self._loaded(load, files, newest)
+
+    def _ensured(self) -> TopicArchive:
+        """The archive, made or widened for the new records.
+
+        Raises:
+            FencedError: Another load of the topic was quicker.
+        """
+        assert self.plan is not None  # noqa: S101 - told by the caller
+        assert self._schema is not None  # noqa: S101 - `merge_partition` set it
+        name = self.topic.archive_name
+        uri, options = self.warehouse.uri(topic_path(name)), self.warehouse.options
+        there = TopicArchive.open_if_present(uri, options=options)
+        if there is not None and (there.last_transaction(LOADS) or 0) != self._ledger.number:
+            raise FencedError("another load of the topic was quicker", topic=name)
+        if there is not None and there.is_empty:
+            there.retype(self._schema)
+        return TopicArchive.ensure(uri, self._schema, self.plan.shape.partitions, topic=name, options=options)
 
     def _account(self, parts: Sequence[SortedFiles]) -> Ingest:
         assert self.plan is not None  # noqa: S101 - told by the caller
@@ -202,7 +223,6 @@ class Load:
             quarantined=stage_quarantined(
                 self.warehouse,
                 self.topic.archive_name,
-                self.plan.shape.partitions,
                 [run for part in parts for run in part.bad_rows],
                 f"load.{self.attempt}",
             ),
@@ -216,7 +236,8 @@ class Load:
 
     def _publish_quarantined(self, load: Ingest) -> None:
         if load.quarantined:
-            publish_quarantined(self.warehouse, load)
+            assert self._archive is not None  # noqa: S101 - the load is part of it
+            publish_quarantined(self.warehouse, load, self._archive.partitions)
             step("ingest.quarantine-committed")
 
     def _loaded(self, load: Ingest, files: Iterable[ArchiveFile], archive: TopicArchive) -> Loaded:

@@ -293,7 +293,7 @@ def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) ->
 
 def _types_of(archive: TopicArchive | None, topic: LakeTopic) -> dict[str, pa.DataType]:
     """The types that fields have in the topic already: text files are read as these."""
-    if archive is None:
+    if archive is None or archive.is_empty:
         return {}
     key, value = (archive.schema.field(name).type for name in ("key", "value"))
     types: dict[str, pa.DataType] = {}
@@ -338,7 +338,7 @@ def _sample(reader: LakeReader, files: Sequence[SourceFile], path: str) -> pa.Ar
 
 
 def _key_type(key: str | None, schema: pa.Schema, archive: TopicArchive | None) -> pa.DataType:
-    if archive is not None:
+    if archive is not None and not archive.is_empty:
         return archive.schema.field("key").type
     type_ = None if key is None else type_at(schema, key)
     if type_ is None or pa.types.is_null(type_):

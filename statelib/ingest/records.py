@@ -136,8 +136,8 @@ class RecordShape:
         found = [(name, value_at(columns, name)) for name in names]
         typed = [(name, array, storable(array.type)) for name, array in found]
         kept = [(name, stored(array, type_)) for name, array, type_ in typed if type_ is not None]
-        if not kept:
-            return pa.nulls(columns.num_rows)
+        if not kept:  # no tombstone: the fields come with other rows
+            return pa.array([{}] * columns.num_rows, pa.struct([]))
         return pa.StructArray.from_arrays([array for _, array in kept], [name for name, _ in kept])
 
     def _others(self, names: Sequence[str]) -> list[str]:

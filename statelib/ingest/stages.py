@@ -104,7 +104,8 @@ class SortFiles:
             for rows in self.plan.reader.rows(file, shape.columns()):
                 records, unusable = _placed(shape, rows, file)
                 bad += bad_rows.add(file, [*rows.bad, *unusable])
-                value = united_text(value, records.schema.field("value").type, "value")
+                if records.num_rows:
+                    value = united_text(value, records.schema.field("value").type, "value")
                 runs.add(records)
                 count += records.num_rows
                 progress(records.num_rows, 0)

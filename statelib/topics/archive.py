@@ -309,7 +309,38 @@ class TopicArchive(CommittableVersion):
 
         if fits(self):
             return self
-        self._transact(lambda _: [], [], is_done=fits, widened=lambda newest: _delta_schema(newest, schema, partitions))
+        self._transact(
+            lambda _: [],
+            [],
+            is_done=fits,
+            widened=lambda newest: _delta_schema(newest, newest.check_shape(schema, partitions)),
+        )
+        return self.refresh()
+
+    def retype(self, schema: pa.Schema) -> Self:
+        """Gives a topic without any record the columns of ``schema``, in one Delta commit.
+
+        Returns:
+            The version that has them: this one if it does.
+
+        Raises:
+            ConfigurationError: There are records.
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+        wanted = topic_schema_of(schema)
+
+        def fits(newest: Self) -> bool:
+            return bool(newest.table_schema.equals(wanted))
+
+        def retyped(newest: Self) -> DeltaSchema:
+            if not newest.is_empty:
+                what = "the topic has records: its columns cannot become others"
+                raise ConfigurationError(what, topic=newest.topic, file=newest.uri, next_step="write to another topic")
+            return _delta_schema(newest, wanted)
+
+        if fits(self):
+            return self
+        self._transact(lambda _: [], [], is_done=fits, widened=retyped)
         return self.refresh()
 
 
@@ -318,13 +349,13 @@ def _archived_at_ms(archive: TopicVersion, file: ArchiveFile, gone: Sequence[Arc
     return max((archive.archived_at_ms(one) or 0 for one in gone if one.overlaps(file)), default=0)
 
 
-def _delta_schema(archive: TopicArchive, schema: pa.Schema, partitions: int) -> DeltaSchema:
-    """The schema of an archive's table that has a place for values of ``schema`` as well."""
-    value = archive.check_shape(schema, partitions).field("value")
+def _delta_schema(archive: TopicArchive, columns: pa.Schema) -> DeltaSchema:
+    """The schema of an archive's table with keys and values of other types."""
     described = json.loads(archive.schema_json)
     for field in described["fields"]:
-        if field["name"] == "value":
-            field["type"] = json.loads(DeltaSchema.from_arrow(pa.schema([value])).to_json())["fields"][0]["type"]
+        if field["name"] in {"key", "value"}:
+            column = pa.schema([columns.field(field["name"])])
+            field["type"] = json.loads(DeltaSchema.from_arrow(column).to_json())["fields"][0]["type"]
         if field["name"] == "partition":
             field["metadata"][FORMAT_KEY] = str(FORMAT_VERSION)
     return DeltaSchema.from_json(json.dumps(described))

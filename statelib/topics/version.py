@@ -185,6 +185,11 @@ class TopicVersion:
         return self.last_transaction(f"{COPY_POSITION}/{partition}")
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it holds no record, nor a place where some were."""
+        return not any(self.end_offsets().values())
+
+    @property
     def rows(self) -> int:
         """Number of records."""
         return self._files.rows

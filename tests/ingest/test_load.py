@@ -139,7 +139,9 @@ class Killed(BaseException):
     """Ends a load at a step."""
 
 
-STEPS = ("ingest.before-account", "ingest.accounted", "ingest.committed", "ingest.quarantine-committed")
+STEPS = (
+    "ingest.before-account", "ingest.accounted", "ingest.ensured", "ingest.committed", "ingest.quarantine-committed",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("kill_at", STEPS)
@@ -165,7 +167,45 @@ def test_a_load_that_is_killed_goes_on_with_the_same_call(tmp_path: Path, kill_a
     }  # fmt: skip
     assert load(a_topic(tmp_path), tmp_path / "w", "quarantine").number is None
     accounts = list((tmp_path / "w/topics/t/_ingests").iterdir())
-    assert len(accounts) == (1 if kill_at in STEPS[:2] else 2)
+    assert len(accounts) == (1 if kill_at in STEPS[:3] else 2)
+
+
+@pytest.mark.parametrize("kill_at", STEPS[:2])
+def test_a_load_that_is_killed_before_its_commit_leaves_no_topic(tmp_path: Path, kill_at: str) -> None:
+    write_file(tmp_path / "lake/a.jsonl", [{"user": "x", "at": None}, *some_rows(3)])
+
+    def kill(name: str) -> None:
+        if name == kill_at:
+            raise Killed
+
+    with observed(kill), pytest.raises(Killed):
+        load(a_topic(tmp_path), tmp_path / "w", "quarantine")
+    assert not list((tmp_path / "w").rglob("_delta_log"))
+    load(a_topic(tmp_path, key="id", partitions=5), tmp_path / "w", "quarantine")
+    assert sorted(record["key"] for record in records_of(tmp_path / "w", "t")) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("first", ["user,at,n\n", "user,at,n\nx,never,1\n"], ids=["no row", "no good row"])
+def test_a_topic_without_records_takes_any_type(tmp_path: Path, first: str) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake/a.csv").write_text(first)
+    assert load(a_topic(tmp_path), tmp_path / "w", "quarantine").records == 0
+    write_file(tmp_path / "lake/b.parquet", [{"user": 7, "at": FIRST_MS, "n": "x"}])
+    load(a_topic(tmp_path), tmp_path / "w", "quarantine")
+    assert [(record["key"], record["value"]) for record in records_of(tmp_path / "w", "t")] == [(7, {"n": "x"})]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+def test_a_row_without_values_is_no_tombstone(tmp_path: Path, suffix: str) -> None:
+    write_file(tmp_path / f"lake/a.{suffix}", [{"user": "a", "at": FIRST_MS, "n": None}])
+    with pytest.raises(ConfigurationError, match="no row has a value besides"):
+        load(a_topic(tmp_path), tmp_path / "w")
+    write_file(tmp_path / "lake/b.jsonl", [{"user": "a", "at": FIRST_MS, "n": 1}, {"user": "a", "at": FIRST_MS}])
+    load(a_topic(tmp_path), tmp_path / "w")
+    write_file(tmp_path / f"lake/c.{suffix}", [{"user": "a", "at": FIRST_MS, "n": None}])
+    load(a_topic(tmp_path), tmp_path / "w")
+    values = [record["value"] for record in records_of(tmp_path / "w", "t")]
+    assert values == [{"n": None}, {"n": 1}, {"n": None}, {"n": None}]
 
 
 def test_of_two_loads_at_a_time_one_counts(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def read_text(
     Args:
         rows: Columns of bytes; null is null.
         numbers: int64: of the rows in their file.
-        types: By column; others are text.
+        types: By column; others are text, or null where they have no value.
         delimiter: Stood between the values; for what is said of bad rows.
         declared: Columns that are of their type whatever digits that costs.
 
@@ -51,8 +51,9 @@ def read_text(
     columns: list[pa.Array] = []
     bad: dict[int, BadRow] = {}
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        wanted = types.get(name, pa.string())
-        wanted = pa.string() if pa.types.is_null(wanted) else wanted
+        wanted = types.get(name, pa.null())
+        if pa.types.is_null(wanted):
+            wanted = pa.null() if column.null_count == len(column) else pa.string()
         made = _cast(column, wanted)
         if made is None:
             made, wrong = _one_by_one(column, wanted)
@@ -92,6 +93,8 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
     """All values at once; None: some do not fit, or have to be looked at first."""
     if pa.types.is_binary(wanted):
         return column
+    if pa.types.is_null(wanted):
+        return pa.nulls(len(column))
     try:
         text = column.cast(pa.string())
         if pa.types.is_string(wanted):
