@@ -60,7 +60,7 @@ def ingest(topic: LakeTopic, settings: Settings, *, progress: Progress = no_prog
     if on_spark:
         from hindstream.spark.lake.stages import load_on_spark  # noqa: PLC0415 - only large loads need Spark
 
-        return load_on_spark(load, settings)
+        return load_on_spark(load, settings, _rows_about(load.plan))
     scratch = ScratchFolder(settings.local_state_dir / "loads")
     try:
         with Shown(f"loading {topic.archive_name}", _rows_about(load.plan)) as shown:

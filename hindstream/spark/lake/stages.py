@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hindstream.spark.session.session import spark_session
+from hindstream.spark.tasks.told import tell
 from hindstream.spark.tasks.works import Work, carry_user_code, run_works
 from statelib.commits.layout import topic_path
-from statelib.ingest.stages import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,13 @@ _TASK_BYTES = 512 << 20
 """Of files that one task reads; one that is larger is a task's alone."""
 
 
-def load_on_spark(load: Load, settings: Settings) -> Loaded:
+def load_on_spark(load: Load, settings: Settings, rows: int | None = None) -> Loaded:
     """Does a whole load on Spark.
+
+    Args:
+        load: It.
+        settings: See `Settings`.
+        rows: How many rows the files have, about; None: nobody knows.
 
     Raises:
         HindstreamError: As `statelib.ingest.load.Load` and its stages.
@@ -49,7 +54,7 @@ def load_on_spark(load: Load, settings: Settings) -> Loaded:
         ]
         parts: list[SortedFiles] = [
             pickle.loads(made)  # noqa: S301 - from our own workers
-            for made in run_works(spark, sorting, name=f"read files of {topic}")
+            for made in run_works(spark, sorting, name=f"read files of {topic}", records=rows)
         ]
         merge = load.merge_partition(parts)
         merging = [
@@ -94,7 +99,7 @@ class _Sort:
     number: str
 
     def __call__(self, attempt: str) -> bytes:
-        return pickle.dumps(self.sort(self.files, f"{self.number}-{attempt}", no_progress))
+        return pickle.dumps(self.sort(self.files, f"{self.number}-{attempt}", lambda records, _: tell(records)))
 
 
 @dataclass(frozen=True, slots=True)
