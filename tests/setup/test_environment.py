@@ -30,8 +30,9 @@ LOCKS = {"demo": "requirements-demo.lock", "all": "requirements.lock"}
 
 
 def blocks(lock: str) -> dict[str, str]:
-    """Each package's part of a lock file, by the first line, without what wants it."""
+    """Each package's part of a lock file, by the first line; without what wants it, and on which platforms."""
     text = re.sub(r"^ *#.*\n", "", (ROOT / lock).read_text(), flags=re.MULTILINE)
+    text = re.sub(r" ; .*", " \\\\", text)
     return {block.partition(" ")[0]: block.strip() for block in re.split(r"\n(?=[a-z])", text)}
 
 
