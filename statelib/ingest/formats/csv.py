@@ -119,7 +119,7 @@ def csv_rows(
             for rows in _rows(file, options, dialect, types, declared, block_bytes):
                 if (left := _after(rows, given)) is not None:
                     yield left
-                    done = max(done, *left.numbers[-1:].tolist(), *(row.row for row in left.bad))
+                    done = max([done, *left.numbers[-1:].tolist(), *(row.row for row in left.bad)])
         except _LongRowError:
             block_bytes *= _WIDER
             if block_bytes > _MOST_BLOCK_BYTES:
@@ -176,7 +176,7 @@ def _rows(
             if bad:
                 columns, numbers = columns.filter(pa.array(keep)), numbers[keep]
             yield Rows(columns, numbers, (*new, *bad))
-        if _is_open(text, last, invalid, good + len(invalid)):
+        if _is_open(text, last, delimiter, invalid, good + len(invalid)):
             step = "correct the file: a value in quotes ends with one"
             what, row = "a quote is not closed before the file ends", good + len(invalid)
             raise InputError(what, file=file.path, row=row, next_step=step)
@@ -207,7 +207,9 @@ def _batches(
         raise
 
 
-def _is_open(text: CsvText, last: pa.RecordBatch | None, invalid: list[tuple[int, BadRow]], rows: int) -> bool:
+def _is_open(
+    text: CsvText, last: pa.RecordBatch | None, delimiter: str, invalid: list[tuple[int, BadRow]], rows: int
+) -> bool:
     """Whether a quote is not closed: Arrow takes what follows it for a value, to the end of the file."""
     if invalid and invalid[-1][0] == rows:
         raw = invalid[-1][1].raw.strip()
@@ -215,7 +217,7 @@ def _is_open(text: CsvText, last: pa.RecordBatch | None, invalid: list[tuple[int
     if last is None or not last.num_rows or not last.num_columns:
         return False
     value = last.column(last.num_columns - 1)[-1].as_py()
-    return value is not None and text.ends_within(value)
+    return value is not None and text.ends_within(value, delimiter)
 
 
 def _unmarked(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -103,10 +103,12 @@ class CsvText(io.RawIOBase):
         end = max(found.rfind(b"\n"), found.rfind(b"\r")) + 1
         return found[:end], False
 
-    def ends_within(self, value: bytes) -> bool:
+    def ends_within(self, value: bytes, delimiter: str) -> bool:
         """Whether the text, which has been read, ends within quotes: ``value`` is the last one of the last row."""
-        end = b'"' + value.replace(b'"', b'""')
-        return bool(value) and (self._before + self._last).endswith(end)
+        open_ = b'"' + value.replace(b'"', b'""')
+        text = self._before + self._last
+        before = (delimiter.encode(), b"\n", b"\r")
+        return bool(value) and (text == open_ or text.endswith(tuple(one + open_ for one in before)))
 
     def _next(self, size: int) -> bytes:
         data = bytes(self._opened.read(size))

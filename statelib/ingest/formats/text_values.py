@@ -23,7 +23,7 @@ NULLS = pa.array([
 ])  # fmt: skip
 """What stands for nothing where a value is no text."""
 
-_ZEROS = r"^\s*[+-]?0\d+\s*$"
+_ZEROS = r"^\s*[+-]?0(\d+|[xX][\da-fA-F]+)\s*$"
 _LONG = r"^\s*[+-]?\d{16,}\s*$"
 
 _TRUE, _FALSE = (b"true", b"True", b"TRUE", b"1"), (b"false", b"False", b"FALSE", b"0")
@@ -73,7 +73,7 @@ def read_text(
 
 
 def loses_digits(text: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Which values have digits that a number does not keep: zeros before it, more than doubles hold."""
+    """Which values have digits that a number does not keep: ``007``, ``0x10``, more than doubles hold."""
     if pa.types.is_integer(type_) or pa.types.is_decimal(type_):
         return pc.match_substring_regex(text, _ZEROS)
     if pa.types.is_floating(type_):
