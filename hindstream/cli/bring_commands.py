@@ -47,7 +47,8 @@ def ingest(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SOURCE...", help="Files: paths, folders, patterns, URLs. Default: those of the topic's last load."
+            metavar="SOURCE...",
+            help="Files: paths, folders, patterns, URLs; tables; sql:QUERY. Default: those of the topic's last load.",
         ),
     ] = None,
     key: Annotated[str | None, typer.Option(help="The field of the keys, or text of several: '{a}-{b}'.")] = None,

@@ -17,6 +17,7 @@ from hindstream.console.numbers import bytes_text, count_text, duration_text, pe
 from hindstream.console.results import Results
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.lake.ingest import ingest
+from hindstream.spark.lake.query_results import query_samples
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import quarantine_topic
 from statelib.errors.counted import counted
@@ -143,13 +144,13 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
     Raises:
         HindstreamError: As a load.
     """
-    with _warehouse_to_look_at(settings) as warehouse:
-        plan, _, ledger = plan_load(topic, warehouse, settings.source_store_options)
     out = Results(output)
-    if plan is None:
-        out.say(f"{topic.name}: nothing is new. {counted(len(ledger.files()), 'file')} had been loaded before.")
-        return
-    profile = profile_of(plan, now_ms())
+    with _warehouse_to_look_at(settings) as warehouse, query_samples(settings) as run_query:
+        plan, _, ledger = plan_load(topic, warehouse, settings.source_store_options, run_query)
+        if plan is None:
+            out.say(f"{topic.name}: nothing is new. {counted(len(ledger.files()), 'file')} had been loaded before.")
+            return
+        profile = profile_of(plan, now_ms())
     before = f", {count_text(profile.known)} loaded before" if profile.known else ""
     out.say(
         f"{topic.name}: {counted(profile.files, 'new file')} ({bytes_text(profile.size_bytes)}){before},"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
 from hindstream.runs import open_warehouse
+from hindstream.spark.lake.query_results import query_samples
 from statelib.errors.counted import counted
 from statelib.ingest.plan import plan_load
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def check_lake(topic: LakeTopic, settings: Settings) -> Iterator[Finding]:
     """How many files are new."""
-    plan, _, ledger = plan_load(topic, open_warehouse(settings), settings.source_store_options)
+    with query_samples(settings) as run_query:
+        plan, _, ledger = plan_load(topic, open_warehouse(settings), settings.source_store_options, run_query)
     new, known = (0, len(ledger.files())) if plan is None else (len(plan.files), plan.known)
     yield Finding(f"topic {topic.name}", "ok", f"{counted(new, 'new file')}, {counted(known, 'file')} loaded before")

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.ingest.sources.queries import casting_query
 from statelib.ingest.values.types import storable, united_text
 from statelib.storage.transfers import in_parallel
 from statelib.topics.schema_changes import united
@@ -116,7 +117,10 @@ def _together(before: pa.DataType, type_: pa.DataType, field: str, file: SourceF
             return pa.string() if file.name.split(".")[-1] not in {"json", "jsonl", "ndjson"} else before
         where = error.place.get("field", field)
         what = f"a file cannot be merged with those before it: {where} is {type_} there, and was {before}"
+        query = None if is_text or where != field else casting_query(file, field, before)
         step = "load it into another topic"
+        if query is not None:
+            step = f"name this source in its place: {query}; or {step}"
         if is_text:
             step = f"read the field as text everywhere: --type {shlex.quote(f'{field}=string')}; or {step}"
         raise ConfigurationError(what, file=file.path, field=field, next_step=step) from None

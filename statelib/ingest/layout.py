@@ -33,7 +33,8 @@ def laid_out(
     if asked in {"kcat", "files"}:
         return asked, found
     new = next((file for file in found if file.path not in loaded), None)
-    names = [] if new is None or asked is not None else _names_of(new, reader)
+    is_told = asked is not None or new is None or new.format is not None  # rows of tables and queries are rows
+    names = [] if is_told or new is None else _names_of(new, reader)
     if is_kcat(names):
         return "kcat", found
     if asked == "aiven" or is_aiven(names):

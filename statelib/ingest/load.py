@@ -29,6 +29,7 @@ from statelib.topics.schema_changes import united
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from statelib.ingest.sources.queries import RunQuery
     from statelib.ingest.stages import Progress, SortedFiles
     from statelib.job.lake_topic import LakeTopic
     from statelib.storage import Storage
@@ -79,6 +80,7 @@ class Load:
         on_bad_row: What becomes of rows that cannot be loaded.
         attempt: 15 hex digits that no other attempt has.
         now_ms: The wall clock.
+        run_query: Gives the result of a query among the sources; None: nobody here can.
 
     Raises:
         ConfigurationError: See `statelib.ingest.plan.plan_load`.
@@ -92,9 +94,11 @@ class Load:
     on_bad_row: OnBadRow
     attempt: str
     now_ms: int
+    run_query: RunQuery | None = None
 
     def __post_init__(self) -> None:
-        self.plan, self._archive, self._ledger = plan_load(self.topic, self.warehouse, self.source_options)
+        planned = plan_load(self.topic, self.warehouse, self.source_options, self.run_query)
+        self.plan, self._archive, self._ledger = planned
         self._gaps: tuple[Gap, ...] = ()
         self._schema: pa.Schema | None = None
         self._finish_former()

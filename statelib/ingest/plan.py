@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.ingest.sources.files import SourceFile
+    from statelib.ingest.sources.queries import RunQuery
     from statelib.ingest.values.deserializers import Deserializer
     from statelib.job.lake_topic import LakeTopic, Layout
     from statelib.serdes import Serde
@@ -73,7 +74,7 @@ class LoadPlan:
 
 
 def plan_load(
-    topic: LakeTopic, warehouse: Storage, source_options: Mapping[str, str]
+    topic: LakeTopic, warehouse: Storage, source_options: Mapping[str, str], run_query: RunQuery | None = None
 ) -> tuple[LoadPlan | None, TopicArchive | None, Ledger]:
     """Plans a load.
 
@@ -81,6 +82,7 @@ def plan_load(
         topic: What is asked for.
         warehouse: The warehouse.
         source_options: Of the object store that the files are in.
+        run_query: Gives the result of a query among the sources; None: nobody here can.
 
     Returns:
         The plan (None: no new file has a row), the newest version of the archive if there is one, and its ledger.
@@ -95,7 +97,7 @@ def plan_load(
     dialect = CsvDialect(topic.delimiter, topic.encoding, topic.columns)
     reader = FileReader(source_options, topic.format, dialect)
     before = {file.path: (file.size_bytes, file.version) for file in ledger.known().values()}
-    there = find_files(topic.sources, source_options, before)
+    there = find_files(topic.sources, source_options, before, run_query)
     layout, found = laid_out(topic, [file for file in there if not file.is_rewritten], reader, before)
     files = _new_files(found, ledger, topic)
     if not files:

@@ -46,7 +46,8 @@ class LakeTopic:
 
     Attributes:
         name: The topic archive's name.
-        source: Where the files are: paths, folders, patterns or URLs. See `statelib.ingest.sources.find`.
+        source: Where the files are: paths, folders, patterns or URLs; or tables, or queries (``sql:SELECT ...``). See
+            `statelib.ingest.sources.find`.
         key: The field of the keys; None: no keys.
         value: The field of the values, or the fields of a struct; none: all but those of key and timestamp.
         timestamp: The field of the timestamps, which has to be named unless layout or envelope tell it; the error names

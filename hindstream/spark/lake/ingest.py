@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.console.progress import Progress as Shown
 from hindstream.runs import now_ms, open_warehouse
+from hindstream.spark.lake.query_results import QueryResults
 from statelib.checkpoint.scratch import ScratchFolder
 from statelib.ingest.formats.estimate import estimated_rows
 from statelib.ingest.load import Load, load_here
@@ -44,26 +45,31 @@ def ingest(topic: LakeTopic, settings: Settings, *, progress: Progress = no_prog
         FencedError: Another load of the topic was quicker; what that has done stands.
         RetryableError: The lake, the warehouse or Spark did not answer.
     """
-    load = Load(
-        topic,
-        open_warehouse(settings),
-        settings.source_store_options,
-        settings.on_bad_record,
-        attempt=uuid.uuid4().hex[:15],
-        now_ms=now_ms(),
-    )
-    if load.plan is None:
-        return load.nothing
+    warehouse, attempt = open_warehouse(settings), uuid.uuid4().hex[:15]
+    with QueryResults(topic, warehouse, attempt, settings) as results:
+        load = Load(
+            topic,
+            warehouse,
+            settings.source_store_options,
+            settings.on_bad_record,
+            attempt=attempt,
+            now_ms=now_ms(),
+            run_query=results,
+        )
+        return load.nothing if load.plan is None else _loaded(load, load.plan, settings, progress)
+
+
+def _loaded(load: Load, plan: LoadPlan, settings: Settings, progress: Progress) -> Loaded:
     on_spark = settings.ingest_engine == "spark"
     if settings.ingest_engine == "auto":
-        on_spark = len(load.plan.files) > 1 and load.plan.size_bytes > _HERE_BYTES
+        on_spark = len(plan.files) > 1 and plan.size_bytes > _HERE_BYTES
     if on_spark:
         from hindstream.spark.lake.stages import load_on_spark  # noqa: PLC0415 - only large loads need Spark
 
-        return load_on_spark(load, settings, _rows_about(load.plan))
+        return load_on_spark(load, settings, _rows_about(plan))
     scratch = ScratchFolder(settings.local_state_dir / "loads")
     try:
-        with Shown(f"loading {topic.archive_name}", _rows_about(load.plan)) as shown:
+        with Shown(f"loading {load.topic.archive_name}", _rows_about(plan)) as shown:
 
             def tell(records: int, size_bytes: int) -> None:
                 shown.advance(records)

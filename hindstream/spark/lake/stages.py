@@ -9,6 +9,7 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hindstream.spark.lake.leftovers import delete_all, delete_old
 from hindstream.spark.session.session import spark_session
 from hindstream.spark.tasks.told import tell
 from hindstream.spark.tasks.works import Work, carry_user_code, run_works
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from statelib.ingest.stages import MergePartition, SortedFiles, SortFiles
     from statelib.settings.settings import Settings
 
-_KEEP_MS = 7 * 86_400_000
-
+_FOLDER = "_loads"
 _TASK_BYTES = 512 << 20
 """Of files that one task reads; one that is larger is a task's alone."""
 
@@ -43,7 +43,7 @@ def load_on_spark(load: Load, settings: Settings, rows: int | None = None) -> Lo
     carry_user_code()
     spark = spark_session(settings)
     topic, run = load.topic.archive_name, f"load-{load.attempt}"
-    between = load.warehouse.within(f"{topic_path(topic)}/_loads/{load.attempt}")
+    between = load.warehouse.within(f"{topic_path(topic)}/{_FOLDER}/{load.attempt}")
     state_dir = str(settings.state_dir)
     try:
         sort = load.sort_files(between, settings.memory_budget_bytes, in_memory=False)
@@ -66,15 +66,8 @@ def load_on_spark(load: Load, settings: Settings, rows: int | None = None) -> Lo
         ]
         return load.commit(parts, [file for files in written for file in files])
     finally:
-        between.delete([entry.path for entry in between.list()])
-        _delete_old(load)
-
-
-def _delete_old(load: Load) -> None:
-    """Deletes runs of loads that were killed long ago: a newer one may still be under way."""
-    folder = f"{topic_path(load.topic.archive_name)}/_loads"
-    old = [entry.path for entry in load.warehouse.list(folder) if entry.modified_ms < load.now_ms - _KEEP_MS]
-    load.warehouse.delete(old)
+        delete_all(between)
+        delete_old(load.warehouse, topic, _FOLDER, load.now_ms)
 
 
 def _groups(files: Sequence[SourceFile]) -> list[list[SourceFile]]:

@@ -26,7 +26,7 @@ class StageProgress:
         context: Spark's.
         group: The job group of the action.
         name: What is shown beside the figures.
-        tasks: How many tasks there are.
+        tasks: How many tasks there are; None: nobody knows.
         has_failed: Whether a task has failed for good; the group is then cancelled.
         told: What tasks tell of their records. None: what is shown is how many tasks have ended.
         records: How many records there are.
@@ -38,7 +38,7 @@ class StageProgress:
         group: str,
         name: str,
         *,
-        tasks: int,
+        tasks: int | None,
         has_failed: Callable[[], bool],
         told: Told | None = None,
         records: int | None = None,

@@ -161,7 +161,7 @@ def run_action(
     errors: TaskErrors,
     *,
     name: str,
-    tasks: int,
+    tasks: int | None,
     place: Mapping[str, str],
     told: Told | None = None,
     records: int | None = None,
@@ -173,7 +173,7 @@ def run_action(
         action: Such as ``collect`` of a frame.
         errors: What its tasks add to.
         name: For Spark's and our own progress.
-        tasks: How many it has.
+        tasks: How many it has; None: nobody knows.
         place: For the error where Spark gives up.
         told: What its tasks tell of their records; None: they do not.
         records: How many records there are.

@@ -25,6 +25,8 @@ def estimated_rows(file: SourceFile, reader: FileReader) -> int:
     Raises:
         InputError: The file cannot be read.
     """
+    if file.rows is not None:
+        return file.rows
     kind = reader.format_of(file)
     if kind == "parquet":
         return parquet_row_count(file, reader.options)

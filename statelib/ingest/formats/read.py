@@ -59,9 +59,7 @@ class FileReader:
             ConfigurationError: Neither its name nor its content tells.
             InputError: It cannot be read.
         """
-        if file.iceberg is not None:
-            return "parquet"
-        return self.format or self.format_named(file) or self._by_content(file)
+        return file.format or self.format or self.format_named(file) or self._by_content(file)
 
     def format_named(self, file: SourceFile) -> FileFormat | None:
         """The format that a file's name tells; None: it tells none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +61,9 @@ class SourceFile:
         constants: Columns that all its rows have, and the value: those that a table is partitioned by, or that its
             folders tell (`statelib.ingest.sources.folders`).
         is_rewritten: Whether all its rows are in files that were loaded before, which a table has rewritten into it.
+        format: Of its content, where it is known; None: the file's name says it, or what it begins with.
+        rows: How many rows it has, or is a sample of, where that is known.
+        options: Of the object store that it is in; None: it is in that of the sources.
         iceberg: What an Iceberg table says of it; None: it is of none.
         modified_ms: When it was written, or changed for the last time; None: it is of a table.
     """
@@ -71,6 +74,9 @@ class SourceFile:
     place: Place | None = None
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
     is_rewritten: bool = False
+    format: Literal["parquet"] | None = None
+    rows: int | None = None
+    options: tuple[tuple[str, str], ...] | None = None
     iceberg: IcebergFile | None = field(default=None, compare=False)
     modified_ms: int | None = None
 

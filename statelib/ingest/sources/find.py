@@ -8,6 +8,7 @@ A source is one of::
     s3://lake/flights/**/*.parquet        the same in an object store (s3://, gs://, az://, abfss://)
     delta:s3://lake/orders@12             a Delta table, at a version (`statelib.ingest.sources.delta_tables`)
     iceberg:prod.shop.orders@3051729675   an Iceberg table, at a snapshot (`statelib.ingest.sources.iceberg_tables`)
+    sql:SELECT * FROM orders              the result of a query (`statelib.ingest.sources.queries`)
 
 Files are in the order of their paths. Names that begin with ``.`` or ``_`` are passed over below folders and by
 patterns, as Spark and Hive do; a file that is named by itself is taken. Links are followed, and each file is taken
@@ -28,9 +29,10 @@ from typing import TYPE_CHECKING
 import obstore
 
 from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
-from statelib.ingest.sources.delta_tables import PREFIX
+from statelib.ingest.sources import delta_tables, iceberg_tables
 from statelib.ingest.sources.files import SourceFile
 from statelib.ingest.sources.opening import is_url, local_path, split_url, unreadable_file
+from statelib.ingest.sources.queries import is_query, query_files
 from statelib.ingest.sources.tables import table_files
 from statelib.storage.clients import client
 from statelib.storage.errors import mapped_errors
@@ -40,13 +42,18 @@ if TYPE_CHECKING:
 
     from obstore import ObjectMeta
 
+    from statelib.ingest.sources.queries import RunQuery
+
 _PATTERN = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _HIDDEN = (".", "_")
 
 
 def find_files(
-    sources: Sequence[str], options: Mapping[str, str], loaded: Mapping[str, tuple[int, str]] = MappingProxyType({})
+    sources: Sequence[str],
+    options: Mapping[str, str],
+    loaded: Mapping[str, tuple[int, str]] = MappingProxyType({}),
+    run_query: RunQuery | None = None,
 ) -> list[SourceFile]:
     """The files of all sources, each once, ordered by path.
 
@@ -54,6 +61,7 @@ def find_files(
         sources: See the module's docstring.
         options: Of the object store, see `statelib.storage`.
         loaded: By path, size and version of files that were loaded before: tables say what has come since.
+        run_query: Gives the result of a query; None: nobody here can.
 
     Raises:
         ConfigurationError: A source names no file, or is not understood.
@@ -61,6 +69,9 @@ def find_files(
     """
     found: dict[str, SourceFile] = {}
     for source in sources:
+        if is_query(source):
+            found.update({file.path: file for file in query_files(source, loaded, run_query)})
+            continue
         files = None if _PATTERN.search(source) else table_files(source, options, loaded)
         if files is None:
             files = list(_in_store(source, options) if is_url(source) else _here(source))
@@ -72,11 +83,12 @@ def find_files(
 
 
 def absolute(source: str) -> str:
-    """A source that means the same in any current directory; one with a scheme does."""
-    path = source.removeprefix(PREFIX)
-    if _SCHEME.match(path):
+    """A source that means the same in any current directory; one with a scheme does, and a table of a catalog."""
+    prefix = next((one for one in (delta_tables.PREFIX, iceberg_tables.PREFIX) if source.startswith(one)), "")
+    path = source.removeprefix(prefix)
+    if _SCHEME.match(path) or (prefix == iceberg_tables.PREFIX and not iceberg_tables.is_path(path)):
         return source
-    return source[: len(source) - len(path)] + local_path(path)
+    return prefix + local_path(path)
 
 
 def _here(source: str) -> list[SourceFile]:

@@ -62,6 +62,11 @@ def is_iceberg_folder(source: str, options: Mapping[str, str]) -> bool:
     return any(name.endswith(_METADATA) for name in _metadata_files(source, options))
 
 
+def is_path(name: str) -> bool:
+    """Whether what stands behind ``iceberg:`` is a folder or a file of metadata, and no table of a catalog."""
+    return "/" in name or name.endswith(_METADATA) or Path(local_path(name)).is_dir()
+
+
 def iceberg_files(source: str, options: Mapping[str, str], loaded: Mapping[str, tuple[int, str]]) -> list[SourceFile]:
     """The files of a table that hold rows which have not been loaded, and those that have been.
 
@@ -92,7 +97,14 @@ def iceberg_files(source: str, options: Mapping[str, str], loaded: Mapping[str, 
         part = _Part(table, schema, properties)
         found = [SourceFile(path, size, told) for path, (size, told) in known.items()]
         found += [
-            SourceFile(path, task.file.file_size_in_bytes, version, iceberg=part(task))
+            SourceFile(
+                path,
+                task.file.file_size_in_bytes,
+                version,
+                format="parquet",
+                rows=task.file.record_count,
+                iceberg=part(task),
+            )
             for path, task in changes.new.items()
         ]
         found += [
@@ -151,7 +163,7 @@ def _opened(name: str, options: Mapping[str, str]) -> tuple[Table, tuple[tuple[s
     """The table, and the properties that open its files; None: they are opened as other sources."""
     from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
 
-    if "/" in name or name.endswith(_METADATA) or Path(local_path(name)).is_dir():
+    if is_path(name):
         return _by_metadata(name, options), None
     catalog, *identifier = name.split(".")
     if len(identifier) + 1 < _NAMES_OF_TABLE:

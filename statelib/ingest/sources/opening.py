@@ -147,6 +147,7 @@ def open_stream(file: SourceFile, options: Mapping[str, str]) -> pa.NativeFile:
 
 def _ranged(file: SourceFile, options: Mapping[str, str]) -> RangedInput:
     root, key = split_url(file.path)
+    options = options if file.options is None else dict(file.options)
 
     def read_range(start: int, length: int) -> bytes:
         with mapped_errors("read", file.path, options):

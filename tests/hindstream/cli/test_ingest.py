@@ -81,11 +81,32 @@ def test_a_table_of_a_catalog(tmp_path: Path) -> None:
     """As pyiceberg is configured: here by the environment."""
     with pytest.MonkeyPatch.context() as patch:
         catalog = catalog_in(tmp_path / "lake", patch)
-        rows = pa.table({"site": ["oslo", "rome"], "at": [1_600_000_000_000, 1_600_000_000_001]})
+        rows = pa.table({"site": ["oslo", "rome"], "at": [1_600_000_000_000, 1_600_000_000_001], "t": [1, 2]})
         catalog.create_table("shop.temps", rows.schema).append(rows)
         options = ("ingest", "temps", "iceberg:lake.shop.temps", "--key", "site", "--timestamp", "at")
         looked = hindstream(*options, "--dry-run", cwd=tmp_path)
         assert "1 new file" in looked.stdout, looked.stderr
         done = hindstream(*options, "--output", "json", cwd=tmp_path)
-        assert json.loads(done.stdout)["records"] == 2, done.stderr
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["records"] == 2
         assert "nothing is new" in hindstream("ingest", "temps", cwd=tmp_path).stdout
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_query(lake: Path) -> None:
+    """A look, a load, the same again, and one that cannot be run."""
+    (lake / "a.jsonl").write_text('{"site": "oslo", "at": 1600000000000, "t": 1}\n', encoding="utf-8")
+    query = f"sql:SELECT * FROM json.`{lake}/a.jsonl`"
+    looked = hindstream("ingest", "temps", query, "--key", "site", "--timestamp", "at", "--dry-run", cwd=lake)
+    assert "1 new file" in looked.stdout, looked.stderr
+    assert "about 1 row" in looked.stdout
+    assert f"Next: hindstream ingest temps '{query}' --key site --timestamp at" in looked.stdout
+    assert not (lake / "warehouse").exists()
+    done = hindstream("ingest", "temps", query, "--key", "site", "--timestamp", "at", "--output", "json", cwd=lake)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["records"] == 1
+    assert "nothing is new" in hindstream("ingest", "temps", cwd=lake).stdout
+    wrong = hindstream("ingest", "temps", query + " WHERE nowhere", cwd=lake)
+    assert (wrong.returncode, "with name `nowhere` cannot be resolved" in wrong.stderr) == (78, True)
+    assert "Traceback" not in wrong.stderr

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 
 from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.ingest.load import Load, load_here
-from statelib.ingest.sources.find import find_files
+from statelib.ingest.sources.find import absolute, find_files
 from statelib.ingest.sources.opening import open_file
 from statelib.ingest.stages import no_progress
 from statelib.job.lake_topic import LakeTopic
@@ -167,3 +167,24 @@ def test_a_delta_table_in_an_object_store(s3_options: Mapping[str, str], tmp_pat
     load = Load(topic, Storage(str(tmp_path / "w")), s3_options, "fail", "0" * 15, NOW_MS)
     load_here(load, Storage(str(tmp_path / "spill")), 1 << 20, no_progress)
     assert [record["value"]["n"] for record in records_of(tmp_path / "w", "t")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("source", "meant"),
+    [
+        ("a/*.csv", "{}/a/*.csv"),
+        ("delta:a@3", "delta:{}/a@3"),
+        ("iceberg:./a@3", "iceberg:{}/a@3"),
+        ("iceberg:a", "iceberg:{}/a"),
+        ("iceberg:prod.shop.a@3", "iceberg:prod.shop.a@3"),
+        ("iceberg:s3://lake/a", "iceberg:s3://lake/a"),
+        ("sql:SELECT * FROM a", "sql:SELECT * FROM a"),
+        ("s3://lake/a", "s3://lake/a"),
+    ],
+)
+def test_a_source_that_is_kept_means_the_same_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, meant: str
+) -> None:
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert absolute(source) == meant.format(tmp_path)
