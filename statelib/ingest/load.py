@@ -217,6 +217,7 @@ class Load:
             number=self._ledger.number + 1,
             attempt=self.attempt,
             previous=self._ledger.attempt,
+            earlier=self._ledger.earlier,
             declaration=declaration_of(self.topic),
             timestamps=self.plan.timestamps,
             files=tuple(file for part in parts for file in part.files),
