@@ -73,6 +73,7 @@ class CsvText(io.RawIOBase):
         self._ahead = b""
         self._before, self._last = b"", b""
         self._ended = False
+        self._final = b""
         self.has_marks = False
         self.first_line = self._take_line()
         self.header = self.first_line if has_header else ""
@@ -84,11 +85,14 @@ class CsvText(io.RawIOBase):
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """What comes next, up to a size."""
+        """What comes next: as much as is asked for, or all that is left. Arrow takes it for a block."""
         wanted = _BLOCK_BYTES if size is None or size < 0 else size
-        while not self._ahead and not self._ended:
-            self._ahead = self._next(wanted)
-        found, self._ahead = self._ahead[:wanted], self._ahead[wanted:]
+        parts, length = [self._ahead], len(self._ahead)
+        while length < wanted and not self._ended:
+            parts.append(self._next(wanted - length))
+            length += len(parts[-1])
+        text = b"".join(parts)
+        found, self._ahead = text[:wanted], text[wanted:]
         if found:
             self._before, self._last = self._last, found
         return found
@@ -113,11 +117,16 @@ class CsvText(io.RawIOBase):
     def _next(self, size: int) -> bytes:
         data = bytes(self._opened.read(size))
         self._ended = not data
-        if self._is_utf8 and not self._decoder.getstate()[0] and _is_plain(data):
+        if data and self._is_utf8 and not self._decoder.getstate()[0] and _is_plain(data):
+            self._final = data[-1:]
             return data
         text = _marked(self._decoder.decode(data, final=self._ended))
         self.has_marks = self.has_marks or _MARKS.search(text) is not None
-        return text.encode()
+        found = text.encode()
+        self._final = found[-1:] or self._final
+        if self._ended and self._final not in b"\r\n":  # else Arrow takes an empty value at the end for one in quotes
+            found += b"\n"
+        return found
 
     def _take_line(self) -> str:
         """Empty lines before it are passed over."""

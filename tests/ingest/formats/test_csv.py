@@ -48,6 +48,10 @@ def test_values_are_what_stands_there(tmp_path: Path, written: tuple[str, ...], 
     assert loaded(tmp_path, rows(*written)) == (read, [])
 
 
+def test_an_empty_value_at_the_end_of_a_file_is_null(tmp_path: Path) -> None:
+    assert loaded(tmp_path, b'at,m,n\n2013-01-01,"",x\n2013-01-02,"",') == (["x", None], [])
+
+
 def test_files_without_rows_say_nothing_of_types(tmp_path: Path) -> None:
     assert loaded(tmp_path, b"", b"at,n\n", rows("1"), b"\n", b"\n\n" + rows("2")) == ([1, 2], [])
 
