@@ -18,6 +18,7 @@ from hindstream.console.results import Results
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.lake.ingest import ingest
 from hindstream.spark.lake.query_results import query_samples
+from statelib.calls.names import check_name
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import quarantine_topic
 from statelib.errors.counted import counted
@@ -80,6 +81,7 @@ def _field_and_type(text: str) -> tuple[str, str]:
 
 
 def _declared_before(topic: str, settings: Settings) -> LakeTopic:
+    check_name(topic, "a topic")
     warehouse = open_warehouse(settings)
     newest = Ledger(warehouse, topic, open_archive_if_present(warehouse, topic)).newest
     if newest is None:

@@ -93,6 +93,9 @@ def plan_load(
         RetryableError: A store did not answer.
     """
     archive = open_archive_if_present(warehouse, topic.archive_name)
+    if archive is not None and topic.partitions not in {None, archive.partitions}:
+        what = f"the topic has {counted(archive.partitions, 'partition')}, not {topic.partitions}"
+        raise ConfigurationError(what, topic=topic.name, next_step="leave --partitions out, or load another topic")
     ledger = Ledger(warehouse, topic.archive_name, archive)
     dialect = CsvDialect(topic.delimiter, topic.encoding, topic.columns)
     reader = FileReader(source_options, topic.format, dialect)
@@ -218,6 +221,9 @@ def _shape(
     value = () if reader.value is not None and reader.envelope == "debezium" else topic.value
     tells_offsets = topic.offset is not None or placed.OFFSET in schema.names
     order = topic.order or ("offset" if tells_offsets else "timestamp")
+    if order == "offset" and not tells_offsets:
+        step = "name the field that has them (--offset), or choose --order timestamp, arrival or a field"
+        raise ConfigurationError("the files tell no offsets", setting="order", topic=topic.name, next_step=step)
     order_field = {"timestamp": None, "arrival": None, "offset": topic.offset or placed.OFFSET}.get(order, order)
     if not all(file.place is not None and file.place.is_tombstones for file in files):
         for option, path in (
@@ -268,13 +274,7 @@ def _partitions(topic: LakeTopic, reader: LakeReader, files: Sequence[SourceFile
         firsts = (next(iter(reader.rows(file)), None) for file in files)
         samples = [value_at(rows.columns, field).drop_null() for rows in firsts if rows is not None]
         told = [1 + max((one for one in sample.to_pylist() if isinstance(one, int)), default=0) for sample in samples]
-    partitions = (
-        archive.partitions if archive is not None else topic.partitions or max(told, default=DEFAULT_PARTITIONS)
-    )
-    if topic.partitions is not None and topic.partitions != partitions:
-        what = f"the topic has {counted(partitions, 'partition')}, not {topic.partitions}"
-        raise ConfigurationError(what, topic=topic.name, next_step="leave --partitions out, or load another topic")
-    return partitions
+    return archive.partitions if archive is not None else topic.partitions or max(told, default=DEFAULT_PARTITIONS)
 
 
 def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) -> list[SourceFile]:

@@ -376,13 +376,13 @@ def test_what_is_asked_for_is_checked(tmp_path: Path) -> None:
         ({"timestamp": None}, "--timestamp: one of"),
         ({"value": ("prce",)}, "did you mean price"),
         ({"order": "ids"}, "did you mean id"),
+        ({"order": "offset"}, "the files tell no offsets"),
         ({"types": {"price": "doubel"}}, "did you mean double"),
     ):
         with pytest.raises(ConfigurationError) as caught:
             load(a_topic(tmp_path, **options), tmp_path / "w")
         assert what in str(caught.value)
     load(a_topic(tmp_path), tmp_path / "w")
-    write_file(tmp_path / "lake/b.jsonl", some_rows(3))
     with pytest.raises(ConfigurationError, match="3 partitions, not 4"):
         load(a_topic(tmp_path, partitions=4), tmp_path / "w")
 
