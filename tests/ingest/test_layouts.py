@@ -203,6 +203,35 @@ def test_rows_of_kcat(tmp_path: Path) -> None:
     assert records_of(tmp_path / "w", "t")[1]["headers"] == [{"key": "h", "value": b"x"}, {"key": "i", "value": None}]
 
 
+def test_what_kcat_could_not_read_is_no_tombstone(tmp_path: Path) -> None:
+    """``-s avro``: null with an error beside it; and headers by their names."""
+    rows = [
+        {
+            "topic": "t", "partition": 0, "offset": n, "tstype": "create", "ts": AT, "broker": 1, "key": "k",
+            "headers": {"h": ["x", None]} if n else {"i": ["y"]}, "payload": None, **more,
+        }
+        for n, more in enumerate([{"payload": {"n": 1}}, {"payload_error": "bad schema"}, {}, {"key_error": "no"}])
+    ]  # fmt: skip
+    write_file(tmp_path / "topics/dump.jsonl", rows)
+    done = load(LakeTopic("t", f"{tmp_path}/topics"), tmp_path / "w", "quarantine")
+    assert (done.records, done.bad_rows) == (2, 2)
+    found = [(r["offset"], r["value"], r["headers"]) for r in records_of(tmp_path / "w", "t")]
+    assert found == [
+        (0, {"n": 1}, [{"key": "i", "value": b"y"}]),
+        (2, None, [{"key": "h", "value": b"x"}, {"key": "h", "value": None}]),
+    ]
+    reasons = [r["value"]["reason"] for r in records_of(tmp_path / "w", "t-quarantine")]
+    assert reasons == ["payload: kcat could not read it: bad schema", "key: kcat could not read it: no"]
+
+
+def test_changes_in_avros_json_are_refused(tmp_path: Path) -> None:
+    payload = {"before": None, "after": {"shop.customers.Value": {"id": 1, "name": {"string": "x"}}}, "op": "c"}
+    row = {"topic": "t", "partition": 0, "offset": 0, "tstype": "create", "ts": AT, "broker": 1, "key": "k"}
+    write_file(tmp_path / "topics/dump.jsonl", [{**row, "payload": {**payload, "source": {"ts_ms": AT}}}])
+    with pytest.raises(ConfigurationError, match="Avro's JSON"):
+        load(LakeTopic("t", f"{tmp_path}/topics", envelope="debezium"), tmp_path / "w")
+
+
 def test_rows_of_aiven(tmp_path: Path) -> None:
     headers = [{"key": "h", "value": "x"}]
     rows = [

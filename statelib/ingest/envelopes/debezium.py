@@ -17,8 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.envelopes import placed
 from statelib.ingest.formats.rows import BadRow, Rows, as_json
+
+_ENDING = ".Value"
+"""Of the name of the type of a table's rows."""
 
 _OF_ROWS = ("c", "r", "u", "d")
 _NOT_OF_ROWS = {"t": "a truncation of the table", "m": "a message, and no change of a row"}
@@ -73,6 +77,10 @@ def _fields(change: dict[str, pa.Array], key: pa.Array | None) -> dict[str, pa.A
         if struct is not None and pa.types.is_struct(struct.type):
             for field, values in zip(struct.type, struct.flatten(), strict=True):
                 found.setdefault(field.name, []).append(values)
+    if len(found) == 1 and (name := next(iter(found))).endswith(_ENDING) and pa.types.is_struct(found[name][0].type):
+        what = "the changes are Avro's JSON, in which each value stands within the name of its type"
+        step = "dump the topic as it is (kcat without -s avro), and load it with --registry"
+        raise ConfigurationError(what, field=f"after.{name}", next_step=step)
     after = change.get("after")
     is_there = None if after is None else after.is_valid()
     return {name: _first(values, is_there) for name, values in found.items()}
