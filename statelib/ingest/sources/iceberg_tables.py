@@ -135,7 +135,10 @@ def _check_installed(source: str) -> None:
 def _errors_told(source: str, options: Mapping[str, str]) -> Iterator[None]:
     """Turns what pyiceberg raises, or a catalog's client under it, into an error that names the table."""
     from pyiceberg import exceptions  # noqa: PLC0415 - an extra
+    from pyiceberg.utils.config import Config  # noqa: PLC0415 - an extra
 
+    configured = Config().get_catalog_config(source.removeprefix(PREFIX).partition(".")[0]) or {}
+    secrets = {**options, **{name: value for name, value in configured.items() if isinstance(value, str)}}
     try:
         yield
     except HindstreamError as error:
@@ -144,19 +147,19 @@ def _errors_told(source: str, options: Mapping[str, str]) -> Iterator[None]:
         step = "name a table of a catalog: iceberg:CATALOG.NAMESPACE.TABLE; pyiceberg --catalog CATALOG list shows them"
         raise ConfigurationError("there is no such Iceberg table", source=source, next_step=step) from None
     except FileNotFoundError as error:
-        what = f"a file of the Iceberg table is not there: {reason_without_secrets(error, options)}"
+        what = f"a file of the Iceberg table is not there: {reason_without_secrets(error, secrets)}"
         step = "load the table from where it was made: its metadata has the full addresses of its files"
         raise ConfigurationError(what, source=source, next_step=step) from None
     except _DEFECTS:
         raise
-    except Exception as error:  # clients of catalogs raise what they like
+    except Exception as error:  # noqa: BLE001 - clients of catalogs raise what they like
         again = (OSError, exceptions.ServerError, exceptions.ServiceUnavailableError, exceptions.TooManyRequestsError)
         kind = RetryableError if isinstance(error, again) else ConfigurationError
-        what = f"the Iceberg table cannot be read: {reason_without_secrets(error, options)}"
+        what = f"the Iceberg table cannot be read: {reason_without_secrets(error, secrets)}"
         step = "check the catalog's settings: .pyiceberg.yaml and PYICEBERG_CATALOG__... in the environment"
         if "equality deletes" in str(error):
             step = "compact the table (CALL system.rewrite_data_files), or load a query of Spark's (sql:SELECT ...)"
-        raise kind(what, source=source, next_step=step) from error
+        raise kind(what, source=source, next_step=step) from None  # its text may hold credentials
 
 
 def _opened(name: str, options: Mapping[str, str]) -> tuple[Table, tuple[tuple[str, str], ...] | None]:

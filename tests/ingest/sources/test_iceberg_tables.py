@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import traceback
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from pyiceberg.utils.config import Config
 from pyroaring import BitMap
 
 from statelib.errors.fault_points import observed
-from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.ingest.load import load_here
 from statelib.ingest.stages import no_progress
 from statelib.job.lake_topic import LakeTopic
@@ -414,6 +415,15 @@ def test_a_catalog_opens_its_files_itself(
     assert s3_options["aws_secret_access_key"] not in repr(plan)
     load(topic(), tmp_path / "w")
     assert numbers_in(tmp_path / "w") == [0, 1, 2]
+
+
+def test_no_message_tells_what_a_catalog_is_configured_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", "nothing://user:a-secret@nowhere")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "rest")  # its client quotes what it cannot open
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    with pytest.raises(HindstreamError, match="cannot be read: No connection adapters") as caught:
+        load(topic(), tmp_path / "w")
+    assert "a-secret" not in "".join(traceback.format_exception(caught.value))
 
 
 WITHOUT = """
