@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import uuid
 from pathlib import Path
@@ -156,6 +157,19 @@ def test_sources_in_an_object_store(s3_options: Mapping[str, str], tmp_path: Pat
         assert [record["value"]["n"] for record in records_of(warehouse, "t")] == meant
     with pytest.raises(ConfigurationError, match="there is no such file"):
         find_files([f"{root}/none"], s3_options)
+
+
+def test_folders_and_objects_in_an_object_store_tell_fields(s3_options: Mapping[str, str], tmp_path: Path) -> None:
+    name = f"{uuid.uuid4().hex}/dt=2013-01-01/country=a%2Fb/a.jsonl"
+    store = client(f"s3://{BUCKET}", s3_options)
+    obstore.put(store, name, b'{"n": 1}\n')
+    written = obstore.head(store, name)["last_modified"]
+    topic = LakeTopic("t", f"s3://{BUCKET}/{name.partition('/')[0]}", key="country", timestamp="file.modified")
+    load = Load(topic, Storage(str(tmp_path / "w")), s3_options, "fail", "0" * 15, NOW_MS)
+    load_here(load, Storage(str(tmp_path / "spill")), 1 << 20, no_progress)
+    (record,) = records_of(tmp_path / "w", "t")
+    found = (record["key"], record["timestamp"], record["value"])
+    assert found == ("a/b", round(written.timestamp() * 1000), {"n": 1, "dt": dt.date(2013, 1, 1)})
 
 
 def test_a_delta_table_in_an_object_store(s3_options: Mapping[str, str], tmp_path: Path) -> None:
