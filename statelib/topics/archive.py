@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 from deltalake import Schema as DeltaSchema
+from deltalake import TableFeatures
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import create_table_with_add_actions
 
@@ -309,6 +310,7 @@ class TopicArchive(CommittableVersion):
 
         if fits(self):
             return self
+        self._enable(self.check_shape(schema, partitions))
         self._transact(
             lambda _: [],
             [],
@@ -340,13 +342,32 @@ class TopicArchive(CommittableVersion):
 
         if fits(self):
             return self
+        self._enable(wanted)
         self._transact(lambda _: [], [], is_done=fits, widened=retyped)
         return self.refresh()
+
+    def _enable(self, columns: pa.Schema) -> None:
+        """Lets the table have the columns: Delta wants a feature of times without a time zone, in a commit before them.
+
+        Raises:
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+        if _has_clocks(columns):
+            self._add_feature(TableFeatures.TimestampWithoutTimezone, "timestampNtz")
 
 
 def _archived_at_ms(archive: TopicVersion, file: ArchiveFile, gone: Sequence[ArchiveFile]) -> int:
     """When the last records of a file came that stands in the place of others; 0: nobody knows."""
     return max((archive.archived_at_ms(one) or 0 for one in gone if one.overlaps(file)), default=0)
+
+
+def _has_clocks(type_: pa.DataType | pa.Schema) -> bool:
+    """Whether there are times without a time zone in it."""
+    if isinstance(type_, pa.Schema):
+        return any(_has_clocks(field.type) for field in type_)
+    if pa.types.is_timestamp(type_):
+        return type_.tz is None
+    return any(_has_clocks(type_.field(n).type) for n in range(type_.num_fields))
 
 
 def _delta_schema(archive: TopicArchive, columns: pa.Schema) -> DeltaSchema:

@@ -16,7 +16,7 @@ from statelib.topics.version import TopicVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable, TableFeatures
     from deltalake import Schema as DeltaSchema
     from deltalake.transaction import AddAction
 
@@ -87,6 +87,26 @@ class CommittableVersion(TopicVersion):
                 if _has_checkpoint(table, table.version() + 1):
                     self._log.clean_up()
                 return None
+        raise self._log.store_error("commit to the topic archive", lost or RuntimeError())
+
+    def _add_feature(self, feature: TableFeatures, name: str) -> None:
+        """Commits that the table uses a feature of Delta's, unless it does."""
+        newest, lost = self, None
+        for _ in range(_COMMIT_TRIES):
+            table, held = newest._loaded.table, newest._files
+            if name in (table.protocol().writer_features or ()):
+                newest.sync()
+                return
+            try:
+                table.alter.add_feature(
+                    feature,
+                    allow_protocol_versions_increase=True,
+                    commit_properties=changed(table, held, [], [], []),
+                    post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+                )
+            except (DeltaError, OSError) as error:
+                lost = error
+            newest = newest.refresh()
         raise self._log.store_error("commit to the topic archive", lost or RuntimeError())
 
     def _holds(self, files: Sequence[ArchiveFile]) -> bool:

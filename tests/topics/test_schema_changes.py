@@ -291,3 +291,31 @@ def test_keys_stay_as_they_are(tmp_path: Path) -> None:
     archive = _archive(tmp_path, OLD)
     with pytest.raises(ConfigurationError, match="column key is string, not int64"):
         archive.widen(topic_schema(pa.int64(), OLD), 1)
+
+
+@pytest.mark.parametrize(
+    "clock", [pa.timestamp("us"), pa.list_(pa.timestamp("us")), pa.struct([("t", pa.timestamp("us"))])]
+)
+def test_times_without_a_zone_may_come_later(tmp_path: Path, clock: pa.DataType) -> None:
+    """Delta's readers refuse a table that has such a column and does not say so in its protocol."""
+    archive = _archive(tmp_path, OLD)
+    _add(archive, 1, [{"a": 1, "b": "x"}], OLD)
+    more = pa.struct([*OLD, ("c", clock)])
+    widened = TopicArchive.open(archive.uri).widen(topic_schema(pa.string(), more), 1)
+    assert "timestampNtz" in DeltaTable(archive.uri).protocol().writer_features
+    assert widened.widen(topic_schema(pa.string(), more), 1).version == widened.version
+    _add(widened, 2, [{"a": 2, "b": "y", "c": None}], more)
+    values = pa.concat_tables(pa.Table.from_batches([batch]) for batch in TopicArchive.open(archive.uri).reader(0))
+    assert values["value"].to_pylist() == [{"a": 1, "b": "x", "c": None}, {"a": 2, "b": "y", "c": None}]
+
+
+def test_a_topic_without_records_can_be_given_other_types(tmp_path: Path) -> None:
+    archive = _archive(tmp_path, OLD)
+    other = topic_schema(pa.int64(), pa.struct([("c", pa.timestamp("us"))]))
+    retyped = archive.retype(other)
+    assert TopicArchive.open(archive.uri).schema == other
+    assert retyped.retype(other).version == retyped.version
+    filled = TopicArchive.create(str(tmp_path / "filled"), topic_schema(pa.string(), OLD), 1)
+    _add(filled, 1, [{"a": 1, "b": "x"}], OLD)
+    with pytest.raises(ConfigurationError, match="the topic has records"):
+        filled.refresh().retype(other)

@@ -58,7 +58,8 @@ def json_sample(
     reader = JsonRows(types, types, types)
     with unreadable(file, "JSON"), open_text(file, options, encoding) as opened:
         for lines in json_lines(opened):
-            return reader.schema if len(reader.read(lines.text, lines.first).numbers) else pa.schema([])
+            rows = reader.read(lines.text, lines.first)
+            return reader.schema if len(rows.numbers) or any(row.field for row in rows.bad) else pa.schema([])
     return pa.schema([])
 
 
