@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import pickle
 import shutil
 import struct
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import traceback
 import uuid
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -23,7 +25,23 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import create_mapping_from_schema
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DateType, DoubleType, IntegerType, LongType, NestedField, StringType
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
 from pyiceberg.utils.config import Config
 from pyroaring import BitMap
 
@@ -242,6 +260,32 @@ def test_values_come_under_the_names_that_the_table_has_now(tmp_path: Path, cata
     assert values == [{"n": 5, "number": 1}, {"n": 6, "number": 2**40, "kind": 0.5}]
     load(topic(f"{NAME}@{table.snapshots()[0].snapshot_id}"), tmp_path / "then")
     assert [record["value"] for record in records_of(tmp_path / "then", "t")] == [{"n": 1, "price": 5, "kind": "old"}]
+
+
+def test_values_of_all_types(tmp_path: Path, catalog: SqlCatalog) -> None:
+    """And nulls of all types, in files that were written before a column was there."""
+    day = dt.datetime(2013, 7, 1, 5, 30, 0, 7, tzinfo=dt.UTC)
+    values = {
+        "at": AT, "bool": True, "int": 2**31 - 1, "float": 0.5, "double": 1e300, "decimal": Decimal("1.25"),
+        "date": day.date(), "time": day.time(), "timestamp": day.replace(tzinfo=None), "timestamptz": day,
+        "string": "ü", "uuid": uuid.UUID(int=7).bytes, "fixed": b"abc", "binary": b"\0",
+    }  # fmt: skip
+    kinds = (
+        LongType(), BooleanType(), IntegerType(), FloatType(), DoubleType(), DecimalType(9, 2), DateType(), TimeType(),
+        TimestampType(), TimestamptzType(), StringType(), UUIDType(), FixedType(3), BinaryType(),
+    )  # fmt: skip
+    table = catalog.create_table("shop.orders", Schema(NestedField(1, "at", LongType())))
+    table.append(pa.table({"at": [AT - 1]}))
+    with table.update_schema() as update:
+        for name, kind in zip(list(values)[1:], kinds[1:], strict=True):
+            update.add_column(name, kind)
+    table.append(pa.Table.from_pylist([values], schema=table.schema().as_arrow()))
+    load(topic(), tmp_path / "w")
+    before, after = (record["value"] for record in records_of(tmp_path / "w", "t"))
+    assert set(before.values()) == {None}
+    midnight_us = ((5 * 60 + 30) * 60 * 10**6) + 7
+    del values["at"]
+    assert after == {**values, "time": midnight_us}
 
 
 def test_files_of_hive_have_no_ids_and_lack_what_they_are_partitioned_by(tmp_path: Path, catalog: SqlCatalog) -> None:
