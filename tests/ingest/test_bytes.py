@@ -330,3 +330,17 @@ def test_a_field_that_no_value_could_tell_is_not_what_is_said(tmp_path: Path) ->
     with pytest.raises(InputError, match="the registry has none with this id") as caught:
         load(topic, tmp_path / "w")
     assert (caught.value.place["file"], caught.value.place["row"]) == (str(path), 1)
+
+
+def test_keys_that_the_registry_has_nothing_to_do_with(tmp_path: Path) -> None:
+    """One option reads both; what to say of keys that are something else is part of the error."""
+    rows = [
+        {"key": in_base64(b"k1"), "value": in_wire_format(1, OLD, {"n": 1, "old": "a"}), "offset": 0, "timestamp": AT}
+    ]
+    write_file(tmp_path / "topics/t-0-0.jsonl", rows)
+    options: dict[str, Any] = {"registry": Schemas((avro(1, OLD),))}
+    with pytest.raises(InputError, match="magic byte is 0x6b.*--key-serde says how keys are read"):
+        load(LakeTopic("t", f"{tmp_path}/topics", **options), tmp_path / "w")
+    load(LakeTopic("t", f"{tmp_path}/topics", key_serde="string", value_serde="registry", **options), tmp_path / "w")
+    load(LakeTopic("u", f"{tmp_path}/topics", value_serde="registry", **options), tmp_path / "w")
+    assert [records_of(tmp_path / "w", name)[0]["key"] for name in ("t", "u")] == ["k1", in_base64(b"k1")]

@@ -81,6 +81,8 @@ def _read(
     data, reasons = _bytes_of(given, which)
     read, bad, why = within_reach(deserializer.deserialize_lenient(data))
     found = [reason or told for reason, told in zip(reasons, why.to_pylist(), strict=True)]
+    if which == "key":  # what reads them was perhaps not named, but followed from that of values
+        found = [reason and f"{reason} (--key-serde says how keys are read)" for reason in found]
     rows = np.flatnonzero(bad | np.array([reason is not None for reason in reasons], np.bool_))
     return read, [_bad(int(numbers[row]), which, found[row] or "", data[row], given[row]) for row in rows.tolist()]
 
