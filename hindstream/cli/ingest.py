@@ -227,7 +227,7 @@ def _facts(profile: Profile, topic: LakeTopic) -> Table:
     repeats = [f"{name} {percent_text(count, profile.sampled)}" for name, count in profile.ids]
     repeats.append(f"whole rows {percent_text(profile.repeated_rows, profile.sampled)}")
     table.add_row("repeated", ", ".join(repeats))
-    table.add_row("bad rows", percent_text(profile.bad_rows, profile.sampled + profile.bad_rows))
+    table.add_row("bad rows", percent_text(profile.bad_rows, profile.sampled + profile.unread))
     return table
 
 

@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 
 from statelib.ingest.envelopes import placed
 from statelib.ingest.formats.estimate import estimated_rows
+from statelib.ingest.formats.rows import plain
 from statelib.ingest.records import PARTITION
+from statelib.ingest.stages import records_in
 from statelib.ingest.values.fields import value_at
 from statelib.ingest.values.times import read_times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from statelib.ingest.formats.rows import BadRow, Rows
     from statelib.ingest.plan import LoadPlan
@@ -96,7 +98,8 @@ class Profile:
         partition_rows: By partition, how many records it would get, about.
         ids: By field that looks like an id, how many rows of the sample repeat one.
         repeated_rows: Rows of the sample that are alike in all fields with another one.
-        bad_rows: Rows of the sample that cannot become records.
+        unread: Rows beside the sample that cannot be read.
+        bad_rows: Rows that cannot become records: those, and rows of the sample.
         bad_examples: The first ones, with their files.
     """
 
@@ -115,6 +118,7 @@ class Profile:
     partition_rows: tuple[int, ...]
     ids: tuple[tuple[str, int], ...]
     repeated_rows: int
+    unread: int
     bad_rows: int
     bad_examples: tuple[tuple[str, BadRow], ...]
 
@@ -133,9 +137,13 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
     partitions = np.zeros(plan.shape.partitions, np.int64)
     bad: list[tuple[str, BadRow]] = []
     bad_rows = 0
+    unread, row_counts = 0, {}
     for file in _spread(plan.files):
+        row_counts[file.path] = 0
         for rows in _some(plan, file):
-            records, unusable = plan.shape.records(rows)
+            records, unusable = records_in(plan.shape, rows, file)
+            unread += len(rows.bad)
+            row_counts[file.path] += len(rows.numbers) + len(rows.bad)
             times.add(rows, plan)
             own = [name for name in rows.columns.schema.names if name not in placed.RESERVED_SET]
             tables.append(pa.Table.from_batches([rows.columns]).select(own))
@@ -144,14 +152,19 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
             partitions += np.bincount(records[PARTITION].to_numpy(), minlength=plan.shape.partitions)
             bad_rows += len(rows.bad) + len(unusable)
             bad += [(file.path, row) for row in (*rows.bad, *unusable)][: _MOST_SHOWN - len(bad)]
+        if row_counts[file.path] >= _MOST_ROWS:
+            del row_counts[file.path]  # there may be more
         times.end_file()
-    rows_in_all = sum(estimated_rows(file, plan.reader.files) for file in plan.files)
+    rows_in_all = sum(
+        row_counts[file.path] if file.path in row_counts else estimated_rows(file, plan.reader.files)
+        for file in plan.files
+    )
     own_fields = [field for field in plan.schema if field.name not in placed.RESERVED_SET]
-    together = pa.concat_tables([pa.schema(own_fields).empty_table(), *tables], promote_options="permissive")
+    together = _together([pa.schema(own_fields).empty_table(), *tables])
+    looked_at = max(together.num_rows + unread, 1)
     of_rows = _comparable(pa.chunked_array(keys, plan.shape.key_type))
     counts: list[dict[str, Any]] = pc.value_counts(of_rows).to_pylist()
     top = sorted(counts, key=lambda one: -one["counts"])
-    good = int(partitions.sum())
     return Profile(
         files=len(plan.files),
         known=plan.known,
@@ -168,9 +181,10 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         null_keys=next((one["counts"] for one in top if one["values"] is None), 0),
         scattered_keys=_scattered(of_rows, pa.chunked_array(places, pa.int32())),
         layout=plan.reader.layout,
-        partition_rows=tuple(round(int(count) * rows_in_all / max(good, 1)) for count in partitions),
+        partition_rows=tuple(round(int(count) * rows_in_all / looked_at) for count in partitions),
         ids=tuple((name, _repeats(together[name])) for name in together.column_names if _ID.search(name)),
         repeated_rows=_repeated_rows(together),
+        unread=unread,
         bad_rows=bad_rows,
         bad_examples=tuple(bad),
     )
@@ -191,6 +205,26 @@ def _scattered(keys: pa.ChunkedArray, partitions: pa.ChunkedArray) -> int:
     return int(pc.sum(pc.greater(by_key["partition_count"], 1)).as_py() or 0)
 
 
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """One table; a column that has several types, such as the timestamps of several formats, is shown as text."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException:
+        types: dict[str, set[str]] = {}
+        for field in (field for table in tables for field in table.schema if not pa.types.is_null(field.type)):
+            types.setdefault(field.name, set()).add(str(field.type))
+        mixed = {name for name, found in types.items() if len(found) > 1}
+        return pa.concat_tables([_as_text(table, mixed) for table in tables], promote_options="permissive")
+
+
+def _as_text(table: pa.Table, names: Collection[str]) -> pa.Table:
+    for n, name in enumerate(table.column_names):
+        if name in names:
+            texts = [None if not value.is_valid else str(plain(value)) for value in table[name]]
+            table = table.set_column(n, name, pa.array(texts, pa.string()))
+    return table
+
+
 def _spread(files: tuple[SourceFile, ...]) -> list[SourceFile]:
     if len(files) <= _MOST_FILES:
         return list(files)
@@ -201,7 +235,7 @@ def _some(plan: LoadPlan, file: SourceFile) -> Iterator[Rows]:
     done = 0
     for rows in plan.reader.rows(file):
         yield rows
-        done += len(rows.numbers)
+        done += len(rows.numbers) + len(rows.bad)
         if done >= _MOST_ROWS:
             return
 

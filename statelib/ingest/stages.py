@@ -102,7 +102,7 @@ class SortFiles:
             count, bad = 0, 0
             value: pa.DataType = pa.null()
             for rows in self.plan.reader.rows(file, shape.columns()):
-                records, unusable = _placed(shape, rows, file)
+                records, unusable = records_in(shape, rows, file)
                 bad += bad_rows.add(file, [*rows.bad, *unusable])
                 if records.num_rows:
                     value = united_text(value, records.schema.field("value").type, "value")
@@ -119,8 +119,13 @@ class SortFiles:
         return SortedFiles(tuple(made), tuple(accounts), tuple(values.items()), apart_runs)
 
 
-def _placed(shape: RecordShape, rows: Rows, file: SourceFile) -> tuple[pa.RecordBatch, list[BadRow]]:
-    """The records of rows, and the rows that are none; says of which file they are where that fails."""
+def records_in(shape: RecordShape, rows: Rows, file: SourceFile) -> tuple[pa.RecordBatch, list[BadRow]]:
+    """The records of rows of a file, and the rows that are none.
+
+    Raises:
+        HindstreamError: As `RecordShape.records`; it names the file.
+        InputError: Values do not fit.
+    """
     try:
         return shape.records(rows)
     except HindstreamError as error:

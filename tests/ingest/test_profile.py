@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from statelib.job.lake_topic import LakeTopic
 from statelib.storage import Storage
 from tests.ingest.connect_layout import Confluent, write_confluent
 from tests.ingest.connect_trees import Sent
-from tests.ingest.lake import NOW_MS, write_file
+from tests.ingest.lake import NOW_MS, load, records_of, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,3 +46,30 @@ def test_where_the_key_chooses_the_partition_none_is_scattered(tmp_path: Path) -
     write_file(tmp_path / "b.csv", rows)
     found = profile(LakeTopic("t", str(tmp_path / "*.csv"), key="k", timestamp="at"), tmp_path)
     assert (found.layout, found.scattered_keys, found.distinct_keys, found.repeated_rows) == ("files", 0, 5, 20)
+
+
+def test_of_small_files_the_numbers_are_those_of_the_load(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    rows = [{"id": n, "at": NOW_MS + n, "note": "a\nb"} for n in range(50)]
+    for name in ("a.csv", "b.jsonl", "c.parquet", "d.avro", "e.json", "f.csv.gz"):
+        write_file(tmp_path / "lake" / name, rows)
+    (tmp_path / "lake/g.csv").write_text(f"id,at,note\n1,{NOW_MS},x\n\n2,{NOW_MS}\n3,,y\n4,{NOW_MS},z")
+    topic = LakeTopic("t", f"{tmp_path}/lake", key="id", timestamp="at", timestamp_unit="ms")
+    found = profile(topic, tmp_path)
+    done = load(topic, tmp_path / "warehouse", "quarantine")
+    assert (found.rows, found.bad_rows, found.unread) == (done.records + done.bad_rows, done.bad_rows, 1)
+    counts = [0] * 4
+    for record in records_of(tmp_path / "warehouse", "t"):
+        counts[record["partition"]] += 1
+    assert list(found.partition_rows) == counts
+    assert (found.times.first_ms, found.times.last_ms) == (done.min_timestamp_ms, done.max_timestamp_ms)
+
+
+def test_a_column_of_several_types_is_shown_as_text(tmp_path: Path) -> None:
+    when = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
+    write_file(tmp_path / "lake/a.parquet", [{"id": 1, "at": when}])
+    (tmp_path / "lake/b.csv").write_text("id,at\n1,2013-01-01T00:00\n")
+    topic = LakeTopic("t", f"{tmp_path}/lake", timestamp="at")
+    found = profile(topic, tmp_path)
+    assert (found.sampled, found.bad_rows) == (2, 0)
+    assert load(topic, tmp_path / "warehouse").records == 2

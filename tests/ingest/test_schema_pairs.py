@@ -80,6 +80,7 @@ def check(folder: Path, first: Any, second: Any, *, in_one: bool, options: dict[
     assert same(values[1], second), (values, second)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("in_one", [True, False], ids=["in one load", "in two loads"])
 @pytest.mark.parametrize("first", ARRAYS)
 def test_pairs_of_parquet(tmp_path: Path, first: str, in_one: bool) -> None:
@@ -92,6 +93,7 @@ def test_pairs_of_parquet(tmp_path: Path, first: str, in_one: bool) -> None:
         check(folder, one, two, in_one=in_one, options={})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("in_one", [True, False], ids=["in one load", "in two loads"])
 @pytest.mark.parametrize("first", JSON)
 def test_pairs_of_json(tmp_path: Path, first: str, in_one: bool) -> None:

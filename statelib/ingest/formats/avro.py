@@ -67,6 +67,12 @@ def avro_rows(file: SourceFile, options: Mapping[str, str], *, most_rows: int | 
                 return
 
 
+def avro_row_count(file: SourceFile, options: Mapping[str, str]) -> int:
+    """How many rows a file has, by its blocks. Errors as `avro_schema`."""
+    with _blocks(file, options) as blocks:
+        return sum(int(block.num_records) for block in blocks)
+
+
 @contextmanager
 def _blocks(file: SourceFile, options: Mapping[str, str]) -> Iterator[Any]:
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.ingest.formats.avro import avro_rows
+from statelib.ingest.formats.avro import avro_row_count
 from statelib.ingest.formats.compression import compressed_by, open_content
 from statelib.ingest.formats.parquet import parquet_row_count
 from statelib.ingest.formats.unreadable import unreadable
@@ -31,7 +31,7 @@ def estimated_rows(file: SourceFile, reader: FileReader) -> int:
     if kind == "parquet":
         return parquet_row_count(file, reader.options)
     if kind == "avro":
-        return sum(len(rows.numbers) for rows in avro_rows(file, reader.options))
+        return avro_row_count(file, reader.options)
     with unreadable(file, kind), open_content(file, reader.options) as opened:
         beginning = bytes(opened.read(_BEGINNING_BYTES))
     lines = beginning.count(b"\n")
