@@ -97,7 +97,7 @@ def ingest(
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV and JSON. Default: utf-8.")] = None,
     columns: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="The columns of CSV whose first line does not name them.")
+        str | None, typer.Option(metavar="A,B,C", help="The columns of CSV whose first line does not name them.")
     ] = None,
     value_encoding: Annotated[
         Literal["base64", "none"] | None, typer.Option(help="Of values in Aiven's CSV. Default: base64.")

@@ -169,10 +169,10 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
                 " reads them as such, and makes bad rows of the others."
             )
     if profile.scattered_keys:
+        keys = counted(profile.distinct_keys, "key")
         out.say(
-            f"{count_text(profile.scattered_keys)} of {count_text(profile.distinct_keys)} keys are in several"
-            " partitions: a job that groups by the key has several groups of each."
-            " Leave --key out, and group by the field."
+            f"{count_text(profile.scattered_keys)} of {keys} are in several partitions: a job that groups by the key"
+            " has several groups of each. Leave --key out, and group by the field."
         )
     for path, row in profile.bad_examples:
         field = f", {row.field}" if row.field else ""

@@ -19,6 +19,7 @@ import pytest
 
 from hindstream.cli import main as cli
 from statelib.job.user_code import is_user_file
+from tests.command import besides_progress
 from tests.docs.blocks import RUNBOOKS, Typed, parts
 from tests.docs.curl import path_with_curl
 from tests.docs.situations import bring_about
@@ -46,7 +47,7 @@ def typed_in(command: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
             cli.main()
         except SystemExit as end:
             code = int(end.code or 0)
-    return code, printed.getvalue()
+    return code, "".join(f"{line}\n" for line in besides_progress(printed.getvalue()))
 
 
 @pytest.mark.spark

@@ -63,7 +63,7 @@ def test_a_tree_by_keys_is_read_as_plain_rows(tmp_path: Path) -> None:
     tree = real_tree("aiven-jsonl-keyed", tmp_path)
     with pytest.raises(ConfigurationError, match="not called as Aiven's sink calls them"):
         load(LakeTopic("t", str(tree), layout="aiven"), tmp_path / "w")
-    with pytest.raises(ConfigurationError, match="do not tell the partition") as caught:
+    with pytest.raises(ConfigurationError, match="has no variable .partition.") as caught:
         load(LakeTopic("t", str(tree), file_name_template="{{topic}}/key-{{key}}"), tmp_path / "w")
     assert "--layout files --key key --value value --timestamp timestamp" in (caught.value.next_step or "")
     load(LakeTopic("t", str(tree), format="json", key="key", value="value", timestamp="timestamp"), tmp_path / "w")

@@ -78,7 +78,7 @@ def _blocks(file: SourceFile, options: Mapping[str, str]) -> Iterator[Any]:
     try:
         import fastavro  # noqa: PLC0415 - only who reads Avro needs it
     except ImportError:
-        step = "pip install 'hindstream[kafka]'"
+        step = "pip install 'hindstream[lake]'"
         raise ConfigurationError(
             "fastavro is not installed, which reads Avro", file=file.path, next_step=step
         ) from None

@@ -127,7 +127,7 @@ def _check_installed(source: str) -> None:
     try:
         import pyiceberg  # noqa: F401, PLC0415 - an extra
     except ImportError:
-        what, step = "pyiceberg is not installed, which reads Iceberg tables", "pip install 'hindstream[iceberg]'"
+        what, step = "pyiceberg is not installed, which reads Iceberg tables", "pip install 'hindstream[lake]'"
         raise ConfigurationError(what, source=source, next_step=step) from None
 
 

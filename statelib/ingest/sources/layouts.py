@@ -105,7 +105,7 @@ def _pattern_of(template: str) -> re.Pattern[str]:
         what = f"a template of file names has no variable {unknown[0]!r}"
         raise ConfigurationError(what, setting="file_name_template", given=template, next_step=step)
     if missing := [name for name in _TELLING if name not in variables]:
-        what = f"names of this template do not tell the {missing[0].replace('_', ' ')} of records"
+        what = f"the template of file names has no variable {missing[0]!r}: the names do not tell where records were"
         step = "load the files as plain rows: --layout files --key key --value value --timestamp timestamp"
         raise ConfigurationError(what, setting="file_name_template", given=template, next_step=step)
     parts, end, seen = [], 0, set[str]()

@@ -486,4 +486,4 @@ except ConfigurationError as error:
 def test_who_has_no_pyiceberg_is_told_where_it_is() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
     assert "pyiceberg is not installed" in done.stdout
-    assert "pip install 'hindstream[iceberg]'" in done.stdout
+    assert "pip install 'hindstream[lake]'" in done.stdout
