@@ -15,6 +15,7 @@ from statelib.ingest.merge import write_partition
 from statelib.ingest.records import PARTITION
 from statelib.ingest.runs import RunWriter
 from statelib.topics.archive import TopicArchive
+from statelib.topics.orphaned_files import delete_passed
 from statelib.topics.quarantined import QUARANTINE_SCHEMA, VALUE_TYPE
 from statelib.topics.schema import HEADERS
 from statelib.topics.writer import PartitionWriter
@@ -124,5 +125,8 @@ def publish_quarantined(warehouse: Storage, load: Ingest, partitions: int) -> No
     archive = TopicArchive.ensure(
         warehouse.uri(topic_path(name)), QUARANTINE_SCHEMA, partitions, topic=name, options=warehouse.options
     )
-    if not archive.has_committed(LOADS, load.number):
-        archive.commit(load.quarantined, app_id=LOADS, app_version=load.number, modification_time_ms=load.made_at_ms)
+    if archive.has_committed(LOADS, load.number):
+        return
+    archive.commit(load.quarantined, app_id=LOADS, app_version=load.number, modification_time_ms=load.made_at_ms)
+    start, newest = archive.end_offsets()[0], archive.refresh()
+    delete_passed(newest, {0: (start, newest.end_offsets()[0])})
