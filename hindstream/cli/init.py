@@ -9,6 +9,7 @@ from hindstream.console.results import Results
 from hindstream.projects.project import TEMPLATES, make_project
 from hindstream.projects.shape import shape_of
 from statelib.commits.archives import open_archive
+from statelib.ingest.declared import IN_CODE
 from statelib.ingest.ledger import Ledger
 from statelib.storage.storage import existing_storage
 from statelib.topics.places import topics_in
@@ -60,4 +61,4 @@ def _load(made: Project) -> str:
 def _declaration(storage: Storage, archive: TopicArchive) -> dict[str, object] | None:
     """How the topic was loaded from files, with absolute paths; None: it was not."""
     newest = Ledger(storage, archive.topic, archive).newest
-    return None if newest is None else newest.declaration
+    return None if newest is None or IN_CODE in newest.declaration else newest.declaration
