@@ -29,8 +29,8 @@ _FILES_AT_ONCE = 16
 
 def united_fields(
     reader: LakeReader, files: Sequence[SourceFile], given: Mapping[str, pa.DataType], had: Mapping[str, pa.DataType]
-) -> tuple[pa.Schema, dict[str, pa.DataType]]:
-    """The fields of all files together, and the types of those of text files.
+) -> tuple[pa.Schema, dict[str, pa.DataType], frozenset[str]]:
+    """The fields of all files together, the types of those of text files, and which are text since they are mixed.
 
     Args:
         reader: Reads the files.
@@ -51,9 +51,10 @@ def united_fields(
     at_once = _FILES_AT_ONCE if "://" in files[0].path else 1
     schemas = in_parallel(reader.schema, [*exact, *sampled], at_once)
     united_: dict[str, pa.DataType] = {}
-    types = dict(given)
+    types, mixed = dict(given), set()
     for n, (file, schema) in enumerate(zip([*exact, *sampled], schemas, strict=True)):
         is_exact = n < len(exact)
+        is_csv = not is_exact and reader.files.format_of(file) == "csv"
         _check_names(schema, file)
         for field in schema:
             type_ = storable(field.type) if is_exact else given.get(field.name, field.type)
@@ -61,11 +62,19 @@ def united_fields(
                 type_ = pa.null()
             before = united_.get(field.name, had.get(field.name) if is_exact else None)
             united_[field.name] = (
-                type_ if before is None else _together(before, type_, field.name, file, is_text=not is_exact)
+                type_
+                if before is None
+                else _together(before, type_, field.name, file, is_text=not is_exact, is_csv=is_csv)
             )
             if not is_exact:
                 types[field.name] = united_[field.name]
-    return pa.schema(list(united_.items())), types
+                if (
+                    is_csv
+                    and pa.types.is_string(united_[field.name])
+                    and not {type_, before} <= {pa.string(), pa.null(), None}
+                ):
+                    mixed.add(field.name)
+    return pa.schema(list(united_.items())), types, frozenset(mixed)
 
 
 def _check_names(schema: pa.Schema, file: SourceFile) -> None:
@@ -109,12 +118,14 @@ def check_declared(topic: LakeTopic, schema: pa.Schema, reader: FileReader, file
             raise ConfigurationError("no row has such a field", setting="type", field=name, next_step=step)
 
 
-def _together(before: pa.DataType, type_: pa.DataType, field: str, file: SourceFile, *, is_text: bool) -> pa.DataType:
+def _together(
+    before: pa.DataType, type_: pa.DataType, field: str, file: SourceFile, *, is_text: bool, is_csv: bool
+) -> pa.DataType:
     try:
         return united_text(before, type_, field) if is_text else united(before, type_, field)
     except ConfigurationError as error:
         if is_text and not pa.types.is_nested(before) and not pa.types.is_nested(type_):
-            return pa.string() if file.name.split(".")[-1] not in {"json", "jsonl", "ndjson"} else before
+            return pa.string() if is_csv else before
         where = error.place.get("field", field)
         what = f"a file cannot be merged with those before it: {where} is {type_} there, and was {before}"
         query = None if is_text or where != field else casting_query(file, field, before)

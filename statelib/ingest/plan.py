@@ -113,11 +113,11 @@ def plan_load(
         reader = replace(reader, types=given, fixed=frozenset(given), declared=frozenset(declared))
     lake = _reader(topic, layout, reader)
     files = _with_what_paths_tell(topic, layout, files, given)
-    schema, types = united_fields(lake, files, given, had or declared)
+    schema, types, mixed = united_fields(lake, files, given, had or declared)
     if archive is None:
         check_declared(topic, schema, reader, files)
     if layout == "files" and topic.envelope == "rows":
-        lake = replace(lake, files=replace(lake.files, types=types))
+        lake = replace(lake, files=replace(lake.files, types=types, declared=lake.files.declared | mixed))
     lake = replace(lake, contents=replace(lake.contents, types=types))
     if (
         layout == "files"

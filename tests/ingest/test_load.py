@@ -259,6 +259,34 @@ def test_a_file_that_cannot_be_merged_is_refused_by_name(tmp_path: Path) -> None
     assert not (tmp_path / "w/topics").exists()
 
 
+def test_a_field_that_csv_makes_text_is_text_in_json_too(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake/a.csv").write_text("user,at,n\na,2013-01-01,1\n")
+    (tmp_path / "lake/b.csv").write_text("user,at,n\na,2013-01-02,x\n")
+    (tmp_path / "lake/c.jsonl").write_text('{"user": "a", "at": "2013-01-03", "n": 1.50}\n')
+    load(a_topic(tmp_path, partitions=1), tmp_path / "w")
+    assert [record["value"]["n"] for record in records_of(tmp_path / "w", "t")] == ["1", "x", "1.50"]
+
+
+def test_json_that_is_compressed_follows_the_same_rule(tmp_path: Path) -> None:
+    write_file(tmp_path / "lake/a.jsonl.gz", [{"user": "a", "at": FIRST_MS, "n": 1}])
+    write_file(tmp_path / "lake/b.jsonl.gz", [{"user": "a", "at": FIRST_MS, "n": "x"}])
+    with pytest.raises(InputError, match='"x" is no integer') as caught:
+        load(a_topic(tmp_path), tmp_path / "w")
+    assert caught.value.place["file"] == str(tmp_path / "lake/b.jsonl.gz")
+
+
+def test_json_beside_typed_files_may_have_more_fields(tmp_path: Path) -> None:
+    when = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
+    write_file(tmp_path / "lake/a.parquet", [{"user": "a", "at": when, "seen": when}])
+    lines = ['{"user": "a", "at": "2013-01-02T00:00:00Z", "seen": "2013-01-02T00:00:00Z"}'] * 100_000
+    lines.append('{"user": "a", "at": "2013-01-03T00:00:00Z", "seen": "2013-01-03T00:00:00Z", "new": 1}')
+    (tmp_path / "lake/b.jsonl").write_text("\n".join(lines))
+    done = load(a_topic(tmp_path, partitions=1), tmp_path / "w", "quarantine")
+    assert (done.records, done.bad_rows) == (100_002, 0)
+    assert records_of(tmp_path / "w", "t")[-1]["value"]["new"] == 1
+
+
 def test_a_number_of_other_records_cannot_be_lost_by_rounding(tmp_path: Path) -> None:
     write_file(tmp_path / "lake/a.jsonl", [{"user": "a", "at": FIRST_MS, "n": 2**53 + 1}])
     write_file(tmp_path / "lake/b.jsonl", [{"user": "a", "at": FIRST_MS, "n": 0.5}])

@@ -194,7 +194,7 @@ class JsonRows:
             try:
                 if known is None:
                     self._known[field.name] = type_
-                elif field.name in self._fixed:
+                elif field.name in self._fixed or not _is_guessed(known):
                     self._known[field.name] = grown(known, type_)
                 else:
                     self._known[field.name] = united_text(known, type_, field.name)
@@ -303,6 +303,15 @@ def _guessed(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(type_):
         return pa.struct([(field.name, _guessed(field.type)) for field in type_])
     return pa.list_(_guessed(type_.value_type)) if pa.types.is_list(type_) else type_
+
+
+def _is_guessed(type_: pa.DataType) -> bool:
+    """Whether `_guessed` gives such types; others are those that files of other formats have."""
+    if pa.types.is_struct(type_):
+        return all(_is_guessed(field.type) for field in type_)
+    if pa.types.is_list(type_):
+        return _is_guessed(type_.value_type)
+    return type_ in {pa.null(), pa.bool_(), pa.int64(), pa.float64(), pa.string()}
 
 
 def _named(type_: pa.DataType | None) -> str:
