@@ -82,7 +82,7 @@ def ingest(
     ] = None,
     layout: Annotated[
         Literal["files", "connect", "aiven", "kcat"] | None,
-        typer.Option(help="How a topic lies in the files: see docs/ingest.md. Default: what names and rows look like."),
+        typer.Option(help="How a topic lies in the files: see docs/kafka-files.md. Default: what names and rows look like."),
     ] = None,
     envelope: Annotated[
         Literal["rows", "debezium"] | None, typer.Option(help="debezium: changes of rows become the rows.")
