@@ -48,7 +48,7 @@ def ingest(
         list[str] | None,
         typer.Argument(
             metavar="SOURCE...",
-            help="Files: paths, folders, patterns, URLs; tables; sql:QUERY. Default: those of the topic's last load.",
+            help="Files (paths, folders, patterns, URLs), tables, sql:QUERY. Default: those of the topic's last load.",
         ),
     ] = None,
     key: Annotated[str | None, typer.Option(help="The field of the keys, or text of several: '{a}-{b}'.")] = None,
@@ -61,12 +61,14 @@ def ingest(
     partition: Annotated[
         str | None, typer.Option(help="The field of the records' partitions in Kafka, where the files have one.")
     ] = None,
-    offset: Annotated[str | None, typer.Option(help="The field of their offsets there.")] = None,
+    offset: Annotated[str | None, typer.Option(help="The field of the records' offsets in Kafka.")] = None,
     timestamp_unit: Annotated[
-        Literal["s", "ms", "us", "ns"] | None, typer.Option(help="Of numbers; default: what they look like, and shown.")
+        Literal["s", "ms", "us", "ns"] | None,
+        typer.Option(help="Of timestamps that are numbers. Default: detected, and shown."),
     ] = None,
     timestamp_format: Annotated[
-        str | None, typer.Option(help="Of text, as in strptime: '%d.%m.%Y %H:%M'. Default: ISO 8601.")
+        str | None,
+        typer.Option(help="Of timestamps that are text, as in strptime: '%d.%m.%Y %H:%M'. Default: ISO 8601."),
     ] = None,
     timezone: Annotated[str | None, typer.Option(help="Of timestamps without one. Default: UTC.")] = None,
     order: Annotated[
@@ -75,17 +77,20 @@ def ingest(
             help="Of a partition's records: timestamp, arrival, offset (the default where files tell it), or a field."
         ),
     ] = None,
-    partitions: Annotated[int | None, typer.Option(min=1, help="Of a new topic. Default: 4.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Of a new topic. Default: what the files tell, else 4.")
+    ] = None,
     format: Annotated[  # noqa: A002 - the option's name
         Literal["parquet", "csv", "json", "avro", "bytes"] | None,
         typer.Option(help="Of the files. Default: what their names and content say."),
     ] = None,
     layout: Annotated[
         Literal["files", "connect", "aiven", "kcat"] | None,
-        typer.Option(help="How a topic lies in the files: see docs/kafka-files.md. Default: what names and rows look like."),
+        typer.Option(help="How a topic lies in the files: see docs/kafka-files.md. Default: detected."),
     ] = None,
     envelope: Annotated[
-        Literal["rows", "debezium"] | None, typer.Option(help="debezium: changes of rows become the rows.")
+        Literal["rows", "debezium"] | None,
+        typer.Option(help="What values are wrapped in. debezium: changes of rows become the rows."),
     ] = None,
     types: Annotated[
         list[str] | None,
@@ -93,7 +98,7 @@ def ingest(
     ] = None,
     delimiter: Annotated[
         str | None,
-        typer.Option(help="Between values of CSV; default: found out. Behind values of .bin; default: a line break."),
+        typer.Option(help="Between values of CSV. Default: detected. Behind values of .bin. Default: a line break."),
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV and JSON. Default: utf-8.")] = None,
     columns: Annotated[
@@ -108,7 +113,7 @@ def ingest(
     key_serde: Annotated[
         str | None, typer.Option(help="Of keys that are bytes: registry, json, string, int64, ..., FILE.py:NAME.")
     ] = None,
-    value_serde: Annotated[str | None, typer.Option(help="The same of values.")] = None,
+    value_serde: Annotated[str | None, typer.Option(help="Of values that are bytes: the same.")] = None,
     registry: Annotated[
         str | None,
         typer.Option(metavar="URL", help="The schema registry for keys and values in its wire format."),
@@ -118,7 +123,10 @@ def ingest(
         typer.Option(help="A bad row ends the load (the default), or goes to the topic <topic>-quarantine."),
     ] = None,
     engine: Annotated[
-        Literal["auto", "local", "spark"] | None, typer.Option(help="Default: Spark for more than 1 GiB.")
+        Literal["auto", "local", "spark"] | None,
+        typer.Option(
+            help="What loads. Default: Spark for several files of more than 1 GiB together, else this process."
+        ),
     ] = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
