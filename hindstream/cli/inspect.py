@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from hindstream.console.output import standard_output
 from hindstream.console.rows import rows_of, write_rows
+from statelib.columns.windowed_type import is_windowed_struct
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.snapshots import open_state
@@ -133,19 +134,15 @@ def _where(store: StoreSnapshot, view: str, text: str) -> dict[str, Any]:
         where = {names[0]: text if pa.types.is_string(key_type) else _windowed(json.loads(text), key_type)}
         store.batches(view, where=where)
     except (ValueError, InputError) as error:
-        shorter = ', or as ["KEY", START, END] (ms)' if _is_windowed(key_type) else ""
+        shorter = ', or as ["KEY", START, END] (ms)' if is_windowed_struct(key_type) else ""
         step = f"give it as JSON of the type {key_type}{shorter}"
         raise ConfigurationError(f"{text!r} is no key of this store", next_step=step) from error
     return where
 
 
-def _is_windowed(key_type: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(key_type) and key_type.names == ["key", "window_start", "window_end"])
-
-
 def _windowed(given: Any, key_type: pa.DataType) -> Any:
     """A windowed key that is given as the key and its window's start and end, ms; anything else as it is."""
-    if not isinstance(given, list) or not _is_windowed(key_type):
+    if not isinstance(given, list) or not is_windowed_struct(key_type):
         return given
     key, start, end = given
     return Windowed(_windowed(key, key_type.field("key").type), start, end)

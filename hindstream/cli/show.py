@@ -18,6 +18,7 @@ import typer
 
 from hindstream.console.rows import rows_of, write_rows
 from hindstream.slices import time_of
+from statelib.columns.windowed_type import is_windowed_struct
 from statelib.commits import topic_path
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
@@ -98,7 +99,7 @@ def keys_of(text: str, type_: pa.DataType) -> list[Any]:
     try:
         return [_value(text, type_)]
     except (AttributeError, ValueError, TypeError, KeyError, InvalidOperation, pa.ArrowException) as error:
-        fields = ', or as ["KEY", START, END] (ms)' if _is_windowed(type_) else ""
+        fields = ', or as ["KEY", START, END] (ms)' if is_windowed_struct(type_) else ""
         step = f"give it as JSON of the type {type_}{fields}"
         raise ConfigurationError(f"{text!r} is no key of this topic", next_step=step) from error
 
@@ -107,7 +108,7 @@ def _value(text: str, type_: pa.DataType) -> Any:
     """The value that a text of the command line stands for."""
     if pt.is_string(type_):
         return text
-    if _is_windowed(type_):
+    if is_windowed_struct(type_):
         return _windowed(text, type_)
     if pt.is_decimal(type_) or pt.is_timestamp(type_) or pt.is_date(type_):
         return _of_json(text.strip('"'), type_)
@@ -148,10 +149,6 @@ def _of_json(given: Any, type_: pa.DataType) -> Any:
     elif pt.is_integer(type_) and not isinstance(given, int):
         raise ValueError(given)
     return pa.scalar(given, type_).as_py()
-
-
-def _is_windowed(type_: pa.DataType) -> bool:
-    return bool(pt.is_struct(type_) and type_.names == ["key", "window_start", "window_end"])
 
 
 def _rows(

@@ -23,6 +23,7 @@ from hindstream.projects.source_text import (
     sample,
     value_text,
 )
+from statelib.columns.windowed_type import is_windowed_struct
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.value_sources import FILE_NAME
 
@@ -224,7 +225,7 @@ def _aggregation(of: Shape) -> dict[str, Any]:
     key = sample(of.key_type) if of.has_keys else None
     group: Any = "all" if of.group_by is None else given[of.group_by]
     if of.has_keys:
-        group = sample(of.key_type.field("key").type) if _is_windowed(of.key_type) else key
+        group = sample(of.key_type.field("key").type) if is_windowed_struct(of.key_type) else key
     return {
         "window": f"{of.window[1]}={of.window[0]}",
         "grace": f"{of.grace[1]}={of.grace[0]}",
@@ -283,13 +284,9 @@ def _any_field(of: Shape) -> FieldPath:
     return path
 
 
-def _is_windowed(type_: pa.DataType) -> bool:
-    return getattr(type_, "names", None) == ["key", "window_start", "window_end"]
-
-
 def _grouping(of: Shape) -> str:
     if of.has_keys:
-        return 'group_by("key.key")' if _is_windowed(of.key_type) else "group_by_key()"
+        return 'group_by("key.key")' if is_windowed_struct(of.key_type) else "group_by_key()"
     if of.group_by is not None:
         return f"group_by({mapper_text(of.group_by, of.value_type)})"
     return 'group_by(per_record(lambda key, value: "all", pa.string()))'

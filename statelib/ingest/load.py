@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 
-OnBadRow = Literal["fail", "quarantine"]
+OnBadRecord = Literal["fail", "quarantine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Load:
         topic: What is asked for.
         warehouse: The warehouse.
         source_options: Of the object store that the files are in.
-        on_bad_row: What becomes of rows that cannot be loaded.
+        on_bad_record: What becomes of rows that cannot be loaded.
         attempt: 15 hex digits that no other attempt has.
         now_ms: The wall clock.
         run_query: Gives the result of a query among the sources; None: nobody here can.
@@ -91,7 +91,7 @@ class Load:
     topic: LakeTopic
     warehouse: Storage
     source_options: Mapping[str, str]
-    on_bad_row: OnBadRow
+    on_bad_record: OnBadRecord
     attempt: str
     now_ms: int
     run_query: RunQuery | None = None
@@ -116,7 +116,7 @@ class Load:
     def sort_files(self, spill: Storage, budget_bytes: int, *, in_memory: bool) -> SortFiles:
         """The first stage."""
         assert self.plan is not None  # noqa: S101 - else there is nothing to do
-        sets_apart = self.on_bad_row == "quarantine"
+        sets_apart = self.on_bad_record == "quarantine"
         return SortFiles(self.plan, spill, budget_bytes, in_memory, sets_apart, self.now_ms)
 
     def merge_partition(self, parts: Sequence[SortedFiles]) -> MergePartition:

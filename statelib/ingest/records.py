@@ -63,11 +63,13 @@ class RecordShape:
         """The records of rows, and the rows that cannot be one.
 
         Returns:
-            Columns ``partition`` (int32), ``key``, ``value``, ``timestamp`` (int64, ms) and, unless records stay in the
-            order of arrival, ``order``.
+            Columns ``partition`` (int32), ``key``, ``value`` and ``timestamp`` (int64, ms); ``order``, unless records
+            stay in the order of arrival; ``headers`` and ``first``, where the files tell them. And the bad rows.
 
         Raises:
-            InputError: A value cannot be stored as the archive's type; has no file.
+            InputError: A partition or an offset is not the one that the file's name tells; the error names no file.
+            ConfigurationError: Partitions or offsets are no whole numbers, or the topic has fewer partitions.
+            ArrowException: A value does not fit the archive's type.
         """
         columns, count = rows.columns, rows.columns.num_rows
         times = read_times(value_at(columns, self.timestamp), self.time_rule)

@@ -60,11 +60,6 @@ class Run:
                 for n in range(first, first + count):
                     yield file.get_batch(n)
 
-    @property
-    def is_on_disk(self) -> bool:
-        """Whether it is in a file."""
-        return self.path is not None
-
 
 @dataclass
 class RunWriter:

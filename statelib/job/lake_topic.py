@@ -93,7 +93,7 @@ class LakeTopic:
     timestamp: str | None = None
     partition: str | None = None
     offset: str | None = None
-    timestamp_unit: Literal["s", "ms", "us", "ns"] | None = None
+    timestamp_unit: Literal["s", "ms", "us", "ns"] | None = None  # choices are written out for messages to show them
     timestamp_format: str | None = None
     timezone: str = "UTC"
     order: str | None = None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from statelib.ingest.load import OnBadRow
+    from statelib.ingest.load import OnBadRecord
     from statelib.job.lake_topic import LakeTopic
 
 NOW_MS = 1_700_000_000_000
@@ -74,16 +74,18 @@ def _avro_schema(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any
 
 
 def begin(
-    topic: LakeTopic, warehouse: Path, on_bad_row: OnBadRow = "fail", options: Mapping[str, str] | None = None
+    topic: LakeTopic, warehouse: Path, on_bad_record: OnBadRecord = "fail", options: Mapping[str, str] | None = None
 ) -> Load:
     """A load that has been planned."""
-    return Load(topic, Storage(str(warehouse)), options or {}, on_bad_row, f"{next(_attempts):015x}", NOW_MS)
+    return Load(topic, Storage(str(warehouse)), options or {}, on_bad_record, f"{next(_attempts):015x}", NOW_MS)
 
 
-def load(topic: LakeTopic, warehouse: Path, on_bad_row: OnBadRow = "fail", *, budget_bytes: int = 1 << 26) -> Loaded:
+def load(
+    topic: LakeTopic, warehouse: Path, on_bad_record: OnBadRecord = "fail", *, budget_bytes: int = 1 << 26
+) -> Loaded:
     """A whole load in this process."""
     spill = Storage(str(warehouse.parent / f"{warehouse.name}-spill"))
-    return load_here(begin(topic, warehouse, on_bad_row), spill, budget_bytes, no_progress)
+    return load_here(begin(topic, warehouse, on_bad_record), spill, budget_bytes, no_progress)
 
 
 def records_of(warehouse: Path, topic: str) -> list[dict[str, Any]]:

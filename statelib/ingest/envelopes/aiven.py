@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from statelib.ingest.envelopes.contents import Contents
+
 PARTS = frozenset({"key", "value", "offset", "timestamp", "headers"})
+"""Fields of a row that may have been asked for (``format.output.fields``)."""
 
 
 def is_aiven(names: Collection[str]) -> bool:

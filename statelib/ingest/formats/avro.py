@@ -44,13 +44,12 @@ def avro_schema(file: SourceFile, options: Mapping[str, str]) -> pa.Schema:
     return pa.schema(list(type_) if pa.types.is_struct(type_) else [(_ONLY_COLUMN, type_)])
 
 
-def avro_rows(file: SourceFile, options: Mapping[str, str], *, most_rows: int | None = None) -> Iterator[Rows]:
+def avro_rows(file: SourceFile, options: Mapping[str, str]) -> Iterator[Rows]:
     """The rows of a file.
 
     Args:
         file: The file.
         options: Of the object store.
-        most_rows: Ends after about so many; None: after the last one.
 
     Raises:
         InputError: It is no Avro container file, or damaged.
@@ -63,8 +62,6 @@ def avro_rows(file: SourceFile, options: Mapping[str, str], *, most_rows: int | 
             rows = _decoded(decoder, block.num_records, block.bytes_.read())
             yield Rows(rows, np.arange(done + 1, done + len(rows) + 1))
             done += len(rows)
-            if most_rows is not None and done >= most_rows:
-                return
 
 
 def avro_row_count(file: SourceFile, options: Mapping[str, str]) -> int:

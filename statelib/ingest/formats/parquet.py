@@ -36,16 +36,13 @@ def parquet_row_count(file: SourceFile, options: Mapping[str, str]) -> int:
         return int(parquet.metadata.num_rows)
 
 
-def parquet_rows(
-    file: SourceFile, options: Mapping[str, str], *, columns: Sequence[str] | None = None, most_rows: int | None = None
-) -> Iterator[Rows]:
+def parquet_rows(file: SourceFile, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Iterator[Rows]:
     """The rows of a file.
 
     Args:
         file: The file.
         options: Of the object store.
         columns: Those to read; None: all.
-        most_rows: Ends after about so many; None: after the last one.
 
     Raises:
         InputError: It is no Parquet file, or damaged.
@@ -59,8 +56,6 @@ def parquet_rows(
         numbers = np.arange(done + 1, done + batch.num_rows + 1)
         yield Rows(pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names), numbers)
         done += batch.num_rows
-        if most_rows is not None and done >= most_rows:
-            return
 
 
 def parquet_batches(

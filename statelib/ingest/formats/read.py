@@ -40,8 +40,8 @@ class FileReader:
         dialect: Of CSV; its encoding also of JSON, its delimiter also of bytes.
         types: Of fields of CSV and JSON.
         framing: How values that are bytes tell where they end; None: they do not.
-        fixed: Those whose types stay what they are: the topic has them, or they were asked for.
-        declared: Those whose types were asked for.
+        fixed: Fields of CSV and JSON whose types stay what they are: the topic has them, or they were asked for.
+        declared: Fields of CSV and JSON whose types were asked for.
     """
 
     options: Mapping[str, str]
@@ -121,7 +121,7 @@ class FileReader:
             return iceberg_rows(file, file.iceberg, self.options, columns)
         match self.format_of(file):
             case "parquet":
-                return parquet_rows(file, self.options, columns=columns)
+                return parquet_rows(file, self.options, columns)
             case "avro":
                 return avro_rows(file, self.options)
             case "csv":

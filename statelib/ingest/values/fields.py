@@ -3,11 +3,11 @@
 ::
 
     origin                          a column
-    after.id                        a field of a struct (a column of that very name comes first)
+    after.id                        a field of a struct
     {year}-{month:02}-{day:02}      text with columns in it; ``:02`` fills a number up with zeros
     file.modified                   what a file or its folders tell of all its rows, where there is no such field
 
-A column of the very name comes first, whatever is in its name.
+A column that has the whole text as its name comes first, whatever it looks like.
 """
 
 from __future__ import annotations
