@@ -102,10 +102,15 @@ def _bytes_of(given: pa.Array, which: str) -> tuple[pa.BinaryArray, list[str | N
         made = [None if text is None else _from_base64(text) for text in texts]
         no_base64 = [text is not None and data is None for text, data in zip(texts, made, strict=True)]
         return pa.array(made, pa.binary()), ["it is no base64" if wrong else None for wrong in no_base64]
-    if not (pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_)):
+    if not is_bytes(type_):
         what = f"a serde reads bytes, and the {which}s in the files are {type_}"
         raise ConfigurationError(what, field=which, next_step=f"leave --{which}-serde out")
     return given.cast(pa.binary()), [None] * len(given)
+
+
+def is_bytes(type_: pa.DataType) -> bool:
+    """Whether values of a type are bytes."""
+    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_))
 
 
 def _from_base64(text: str) -> bytes | None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.ingest.sources.files import SourceFile
+
 PARTITION, OFFSET, FIRST, KEY = "@partition", "@offset", "@first", "@key"
 TIMESTAMP, HEADERS, TOMBSTONE = "@timestamp", "@headers", "@tombstone"
 RESERVED = (PARTITION, OFFSET, FIRST, KEY, TIMESTAMP, HEADERS, TOMBSTONE)
@@ -79,6 +81,19 @@ def without(bad: list[BadRow], rows: Rows) -> Rows:
         return rows
     good = ~np.isin(rows.numbers, [row.row for row in bad])
     return Rows(rows.columns.filter(pa.array(good)), rows.numbers[good], (*rows.bad, *bad))
+
+
+def at_place(file: SourceFile, rows: Rows) -> Rows:
+    """With partition and offsets by the file's name, where the rows do not have them."""
+    if file.place is None:
+        return rows
+    count = len(rows.numbers)
+    columns = rows.columns.append_column(PARTITION, pa.array(np.full(count, file.place.partition, np.int32)))
+    if OFFSET not in columns.schema.names:
+        first = np.full(count, file.place.first_offset, np.int64)
+        columns = columns.append_column(OFFSET, pa.array(first + rows.numbers - 1))
+        columns = columns.append_column(FIRST, pa.array(first))
+    return Rows(columns, rows.numbers, rows.bad)
 
 
 def _is_json(text: pa.StringArray) -> bool:
