@@ -128,6 +128,23 @@ class Load:
         assert self.plan is not None  # noqa: S101 - else there is nothing to do
         self._gaps = self._checked_gaps(parts)
         archive = self._archive
+        shape = self.plan.shape
+        asked = topic_schema(shape.key_type, self._value_type(parts))
+        self._schema = asked if archive is None or archive.is_empty else archive.check_shape(asked, shape.partitions)
+        starts = dict.fromkeys(range(shape.partitions), 0) if archive is None else archive.end_offsets()
+        runs = tuple(run for part in parts for run in part.runs)
+        storage, times_ms = self.warehouse.within(topic_path(self.topic.archive_name)), None
+        if shape.keeps_offsets:
+            times_ms = dict.fromkeys(starts) if archive is None else _stream_times(archive)
+        return MergePartition(runs, self._schema, storage, self.topic.archive_name, starts, times_ms)
+
+    def _value_type(self, parts: Sequence[SortedFiles]) -> pa.DataType:
+        """The type that values of all files and of the archive have in common.
+
+        Raises:
+            ConfigurationError: There is none; the file is named.
+        """
+        archive = self._archive
         before = archive.schema.field("value").type if archive is not None and not archive.is_empty else None
         value: pa.DataType = pa.null() if before is None else before
         for path, type_ in (item for part in parts for item in part.values):
@@ -137,21 +154,11 @@ class Load:
                     united(before, value)
             except ConfigurationError as error:
                 raise error.placed(file=path) from None
-        if pa.types.is_null(value):
-            value = pa.string()
         if pa.types.is_struct(value) and not value.num_fields:
             step = "name a field with --value: the one of the key or of the timestamp will do"
             what = "no row has a value besides its key and its timestamp"
             raise ConfigurationError(what, topic=self.topic.archive_name, next_step=step)
-        shape = self.plan.shape
-        asked = topic_schema(shape.key_type, value)
-        self._schema = asked if archive is None or archive.is_empty else archive.check_shape(asked, shape.partitions)
-        starts = dict.fromkeys(range(shape.partitions), 0) if archive is None else archive.end_offsets()
-        runs = tuple(run for part in parts for run in part.runs)
-        storage, times_ms = self.warehouse.within(topic_path(self.topic.archive_name)), None
-        if shape.keeps_offsets:
-            times_ms = dict.fromkeys(starts) if archive is None else _stream_times(archive)
-        return MergePartition(runs, self._schema, storage, self.topic.archive_name, starts, times_ms)
+        return pa.string() if pa.types.is_null(value) else value
 
     def _checked_gaps(self, parts: Sequence[SortedFiles]) -> tuple[Gap, ...]:
         assert self.plan is not None  # noqa: S101 - told by the caller

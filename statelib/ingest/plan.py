@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
@@ -20,27 +20,22 @@ from statelib.ingest.formats.read import FileReader
 from statelib.ingest.lake_rows import LakeReader
 from statelib.ingest.layout import laid_out
 from statelib.ingest.ledger import Ledger
-from statelib.ingest.records import RecordShape
+from statelib.ingest.record_shape import record_shape, types_in
 from statelib.ingest.sources.find import find_files
 from statelib.ingest.sources.folders import with_file_fields, with_folder_fields
 from statelib.ingest.values.deserializers import REGISTRY, deserializer
-from statelib.ingest.values.fields import OF_FILE, check_known, columns_in, type_at, value_at
-from statelib.ingest.values.times import TimeRule, described, resolved
-from statelib.ingest.values.types import storable, type_named
-from statelib.job.lake_topic import DEFAULT_PARTITIONS
+from statelib.ingest.values.fields import OF_FILE, columns_in
+from statelib.ingest.values.types import type_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from statelib.ingest.records import RecordShape
     from statelib.ingest.sources.files import SourceFile
     from statelib.ingest.sources.queries import RunQuery
-    from statelib.ingest.values.deserializers import Deserializer
     from statelib.job.lake_topic import LakeTopic, Layout
-    from statelib.serdes import Serde
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
-
-_MOST_TIMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,31 +102,26 @@ def plan_load(
         return None, archive, ledger
     _check_timezone(topic)
     declared = {name: type_named(given) for name, given in topic.types.items()}
-    had = _types_of(archive, topic)
+    had = types_in(archive, topic)
     given = {**had, **declared}
-    if layout == "files" and topic.envelope == "rows":
-        reader = replace(reader, types=given, fixed=frozenset(given), declared=frozenset(declared))
     lake = _reader(topic, layout, reader)
-    files = _with_what_paths_tell(topic, layout, files, given)
+    if lake.has_plain_rows:
+        reader = replace(reader, types=given, fixed=frozenset(given), declared=frozenset(declared))
+        lake = replace(lake, files=reader)
+    files = _with_what_paths_tell(topic, lake, files, given)
     schema, types, mixed = united_fields(lake, files, given, had or declared)
     if archive is None:
         check_declared(topic, schema, reader, files)
-    if layout == "files" and topic.envelope == "rows":
+    if lake.has_plain_rows:
+        _check_no_name_is_reserved(schema)
         lake = replace(lake, files=replace(lake.files, types=types, declared=lake.files.declared | mixed))
     lake = replace(lake, contents=replace(lake.contents, types=types))
-    if (
-        layout == "files"
-        and topic.envelope == "rows"
-        and (reserved := [n for n in schema.names if n in placed.RESERVED])
-    ):
-        step = "rename the field: names that begin with @ stand for parts of records"
-        raise ConfigurationError("a field has a name that is reserved", field=reserved[0], next_step=step)
     told = [field for field in schema if not placed.is_beside(field.name)]
     if lake.contents.reads_bytes and all(pa.types.is_null(field.type) for field in told):
         _check_some_are_read(lake, files, topic)
     if not schema.names and not has_rows(lake, files):
         return None, archive, ledger
-    shape, sample = _shape(topic, lake, files, schema, archive)
+    shape, timestamps = record_shape(topic, lake, files, schema, archive)
     plan = LoadPlan(
         topic=topic,
         files=tuple(files),
@@ -140,9 +130,15 @@ def plan_load(
         reader=lake,
         shape=shape,
         schema=schema,
-        timestamps=_timestamps_described(shape, sample),
+        timestamps=timestamps,
     )
     return plan, archive, ledger
+
+
+def _check_no_name_is_reserved(schema: pa.Schema) -> None:
+    if reserved := [name for name in schema.names if name in placed.RESERVED]:
+        step = "rename the field: names that begin with @ stand for parts of records"
+        raise ConfigurationError("a field has a name that is reserved", field=reserved[0], next_step=step)
 
 
 def _check_timezone(topic: LakeTopic) -> None:
@@ -156,7 +152,7 @@ def _check_timezone(topic: LakeTopic) -> None:
 
 
 def _with_what_paths_tell(
-    topic: LakeTopic, layout: Layout, files: list[SourceFile], types: Mapping[str, pa.DataType]
+    topic: LakeTopic, lake: LakeReader, files: list[SourceFile], types: Mapping[str, pa.DataType]
 ) -> list[SourceFile]:
     """The files with the fields that their folders tell, and with what is asked for of the files themselves.
 
@@ -166,7 +162,7 @@ def _with_what_paths_tell(
     paths = [topic.key, topic.timestamp, topic.partition, topic.offset, topic.order, *value]
     asked = {name for path in paths if path is not None for name in columns_in(path)}
     files = with_file_fields(files, asked, OF_FILE)
-    if layout == "files" and topic.envelope == "rows":
+    if lake.has_plain_rows:
         return with_folder_fields(files, types, None)
     return with_folder_fields(files, types, asked, OF_FILE)
 
@@ -212,71 +208,6 @@ def _check_some_are_read(lake: LakeReader, files: Sequence[SourceFile], topic: L
     )
 
 
-def _shape(
-    topic: LakeTopic, reader: LakeReader, files: Sequence[SourceFile], schema: pa.Schema, archive: TopicArchive | None
-) -> tuple[RecordShape, pa.Array]:
-    """How rows become records, and a sample of what their timestamps are read from."""
-    timestamp = _timestamp(topic, schema)
-    key = topic.key or (placed.KEY if placed.KEY in schema.names else None)
-    value = () if reader.value is not None and reader.envelope == "debezium" else topic.value
-    tells_offsets = topic.offset is not None or placed.OFFSET in schema.names
-    order = topic.order or ("offset" if tells_offsets else "timestamp")
-    if order == "offset" and not tells_offsets:
-        step = "name the field that has them (--offset), or choose --order timestamp, arrival or a field"
-        raise ConfigurationError("the files tell no offsets", setting="order", topic=topic.name, next_step=step)
-    order_field = {"timestamp": None, "arrival": None, "offset": topic.offset or placed.OFFSET}.get(order, order)
-    if not all(file.place is not None and file.place.is_tombstones for file in files):
-        for option, path in (
-            ("timestamp", timestamp),
-            ("partition", topic.partition),
-            ("offset" if order == "offset" else "order", order_field),
-        ):
-            if path is not None:
-                check_known(path, [schema], option)
-        known = [schema, pa.schema(list(_types_of(archive, topic).items()))]
-        if key is not None:
-            check_known(key, known, "key")
-        for path in [value] if isinstance(value, str) else value:
-            check_known(path, known, "value")
-    rule = TimeRule(topic.timestamp_unit, topic.timestamp_format, topic.timezone)
-    sample = _sample(reader, files, timestamp)
-    rule = TimeRule(unit="ms") if timestamp == placed.TIMESTAMP else resolved(rule, sample, timestamp)
-    shape = RecordShape(
-        key=key,
-        key_type=_key_type(key, schema, archive),
-        value=value,
-        timestamp=timestamp,
-        time_rule=rule,
-        order=order,
-        partitions=_partitions(topic, reader, files, archive),
-        partition=topic.partition,
-        offset=topic.offset,
-        key_serde=_serializer(reader.contents.key),
-    )
-    return shape, sample
-
-
-def _serializer(key: Deserializer | None) -> Serde | None:
-    """What writes keys, to choose their partition; of a registry's keys their own bytes do that."""
-    return cast("Serde", key) if hasattr(key, "serialize") else None
-
-
-def _timestamps_described(shape: RecordShape, sample: pa.Array) -> str:
-    if shape.timestamp == placed.TIMESTAMP:
-        return "of the records themselves"
-    return f"{shape.timestamp}: {described(shape.time_rule, sample.type)}"
-
-
-def _partitions(topic: LakeTopic, reader: LakeReader, files: Sequence[SourceFile], archive: TopicArchive | None) -> int:
-    told = [file.place.partition + 1 for file in files if file.place is not None]
-    field = topic.partition or placed.PARTITION
-    if reader.layout == "kcat" or (topic.partition is not None and not told):
-        firsts = (next(iter(reader.rows(file)), None) for file in files)
-        samples = [value_at(rows.columns, field).drop_null() for rows in firsts if rows is not None]
-        told = [1 + max((one for one in sample.to_pylist() if isinstance(one, int)), default=0) for sample in samples]
-    return archive.partitions if archive is not None else topic.partitions or max(told, default=DEFAULT_PARTITIONS)
-
-
 def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) -> list[SourceFile]:
     """Those that have not been loaded.
 
@@ -291,62 +222,3 @@ def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) ->
             step = "put what is new into a file of its own, or load all of them into another topic"
             raise InputError(what, topic=topic.name, file=file.path, next_step=step)
     return [file for file in found if file.path not in loaded]
-
-
-def _types_of(archive: TopicArchive | None, topic: LakeTopic) -> dict[str, pa.DataType]:
-    """The types that fields have in the topic already: text files are read as these."""
-    if archive is None or archive.is_empty:
-        return {}
-    key, value = (archive.schema.field(name).type for name in ("key", "value"))
-    types: dict[str, pa.DataType] = {}
-    if isinstance(topic.value, str):
-        types[topic.value] = value
-    elif pa.types.is_struct(value):
-        types = {field.name: field.type for field in value}
-    if topic.key is not None:
-        types[topic.key] = key
-    return types
-
-
-def _timestamp(topic: LakeTopic, schema: pa.Schema) -> str:
-    if topic.timestamp is not None:
-        return topic.timestamp
-    if placed.TIMESTAMP in schema.names:
-        return placed.TIMESTAMP
-    names = [name for name in schema.names if not placed.is_beside(name)]
-    likely = [name for name in names if pa.types.is_temporal(schema.field(name).type)]
-    likely += [name for name in names if any(word in name.lower() for word in ("time", "date", "_at"))]
-    shown = ", ".join(dict.fromkeys(likely)) or ", ".join(names)
-    what = "it is not said which field has the records' timestamps"
-    raise ConfigurationError(
-        what, topic=topic.name, next_step=f"name it with --timestamp: one of {shown}; or file.modified"
-    )
-
-
-def _sample(reader: LakeReader, files: Sequence[SourceFile], path: str) -> pa.Array:
-    """Values of a field from some of the files, of the first type that has values."""
-    found: list[pa.Array] = []
-    step = max(1, len(files) // _MOST_TIMED)
-    for file in files[::step]:
-        columns = [path, *columns_in(path), *(name.partition(".")[0] for name in columns_in(path))]
-        rows = next(iter(reader.rows(file, columns)), None)
-        if rows is not None and len(rows.numbers):
-            values = value_at(rows.columns, path)
-            found.append(values.dictionary_decode() if pa.types.is_dictionary(values.type) else values)
-    typed = [values for values in found if not pa.types.is_null(values.type)]
-    if not typed:
-        return pa.nulls(0)
-    return pa.concat_arrays([values for values in typed if values.type.equals(typed[0].type)])
-
-
-def _key_type(key: str | None, schema: pa.Schema, archive: TopicArchive | None) -> pa.DataType:
-    if archive is not None and not archive.is_empty:
-        return archive.schema.field("key").type
-    type_ = None if key is None else type_at(schema, key)
-    if type_ is None or pa.types.is_null(type_):
-        return pa.string()
-    found = storable(type_)
-    if found is None:
-        step = "name a field that has values: --key FIELD"
-        raise ConfigurationError(f"a field of type {type_} has no values", setting="key", field=key, next_step=step)
-    return found
