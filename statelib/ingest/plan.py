@@ -113,7 +113,7 @@ def plan_load(
     if archive is None:
         check_declared(topic, schema, reader, files)
     if lake.has_plain_rows:
-        _check_no_name_is_reserved(schema)
+        _check_no_name_is_reserved(schema, lake, files)
         lake = replace(lake, files=replace(lake.files, types=types, declared=lake.files.declared | mixed))
     lake = replace(lake, contents=replace(lake.contents, types=types))
     told = [field for field in schema if not placed.is_beside(field.name)]
@@ -135,8 +135,14 @@ def plan_load(
     return plan, archive, ledger
 
 
-def _check_no_name_is_reserved(schema: pa.Schema) -> None:
-    if reserved := [name for name in schema.names if name in placed.RESERVED]:
+def _check_no_name_is_reserved(schema: pa.Schema, lake: LakeReader, files: Sequence[SourceFile]) -> None:
+    """Checks that what is beside the fields of values was put there by us.
+
+    Raises:
+        ConfigurationError: It is a column of a file.
+    """
+    ours = {name for file in files for name, _ in file.constants} | {placed.KEY_BYTES if lake.key is not None else ""}
+    if reserved := [name for name in schema.names if placed.is_beside(name) and name not in ours]:
         step = "rename the field: names that begin with @ stand for parts of records"
         raise ConfigurationError("a field has a name that is reserved", field=reserved[0], next_step=step)
 

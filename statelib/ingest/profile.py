@@ -145,7 +145,7 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
             unread += len(rows.bad)
             row_counts[file.path] += len(rows.numbers) + len(rows.bad)
             times.add(rows, plan)
-            own = [name for name in rows.columns.schema.names if name not in placed.RESERVED_SET]
+            own = [name for name in rows.columns.schema.names if not placed.is_beside(name)]
             tables.append(pa.Table.from_batches([rows.columns]).select(own))
             keys.append(records["key"])
             places.append(records[PARTITION])
@@ -159,7 +159,7 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         row_counts[file.path] if file.path in row_counts else estimated_rows(file, plan.reader.files)
         for file in plan.files
     )
-    own_fields = [field for field in plan.schema if field.name not in placed.RESERVED_SET]
+    own_fields = [field for field in plan.schema if not placed.is_beside(field.name)]
     together = _together([pa.schema(own_fields).empty_table(), *tables])
     looked_at = max(together.num_rows + unread, 1)
     of_rows = _comparable(pa.chunked_array(keys, plan.shape.key_type))

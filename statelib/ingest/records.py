@@ -144,9 +144,9 @@ class RecordShape:
 
     def _others(self, names: Sequence[str]) -> list[str]:
         """Of plain rows all that is no other part of records; a value that was a record's value already stays whole."""
-        if not placed.RESERVED_SET.isdisjoint(names):
+        if not placed.OF_RECORDS.isdisjoint(names):
             return [name for name in names if not placed.is_beside(name)]
-        taken = {self.key, self.timestamp, self.partition, self.offset, placed.KEY_BYTES}
+        taken = {self.key, self.timestamp, self.partition, self.offset}
         return [name for name in names if name not in taken and not placed.is_beside(name)]
 
     def columns(self) -> list[str] | None:

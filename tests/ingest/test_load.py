@@ -433,6 +433,8 @@ def test_times_that_no_record_can_have_are_bad_rows(tmp_path: Path) -> None:
     [
         ({"A": [1], "a": [2]}, "two fields named a apart"),
         ({"@key": [1]}, "a name that is reserved"),
+        ({"@key-bytes": [b"a"]}, "a name that is reserved"),
+        ({"@file:file.path": ["a"]}, "a name that is reserved"),
         ({"a\0b": [1]}, "a zero byte"),
         ({"deep": pa.array([functools.reduce(lambda inner, _: {"a": inner}, range(40), 1)])}, "nested deeper"),
         ({"far": pa.array([2**62], pa.timestamp("ms"))}, "do not fit the type|out of bounds"),

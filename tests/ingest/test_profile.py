@@ -65,6 +65,14 @@ def test_of_small_files_the_numbers_are_those_of_the_load(tmp_path: Path) -> Non
     assert (found.times.first_ms, found.times.last_ms) == (done.min_timestamp_ms, done.max_timestamp_ms)
 
 
+def test_fields_that_are_beside_those_of_the_rows_are_not_shown(tmp_path: Path) -> None:
+    write_file(tmp_path / "year=2013/a.parquet", [{"k": b"a", "n": 1}, {"k": b"b", "n": 2}])
+    topic = LakeTopic("t", str(tmp_path / "year=2013"), key="k", key_serde="string", timestamp="file.modified")
+    found = profile(topic, tmp_path)
+    assert [field.name for field in found.fields] == ["k", "n", "year"]
+    assert found.times.unreadable == 0
+
+
 def test_a_column_of_several_types_is_shown_as_text(tmp_path: Path) -> None:
     when = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
     write_file(tmp_path / "lake/a.parquet", [{"id": 1, "at": when}])

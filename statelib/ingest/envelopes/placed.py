@@ -11,6 +11,7 @@ column          type            is
 ``@timestamp``  int64           its timestamp, in milliseconds since 1970
 ``@headers``    as archives'    its headers
 ``@tombstone``  bool            whether its value is null, whatever the other columns say
+``@key-bytes``  binary          its key as it was in Kafka, where that has been read: its bytes decide the partition
 ``@file:...``   any             what its file, or a folder of that, tells of all its rows
 ==============  ==============  =======================================================
 """
@@ -37,20 +38,18 @@ if TYPE_CHECKING:
 
 PARTITION, OFFSET, FIRST, KEY = "@partition", "@offset", "@first", "@key"
 TIMESTAMP, HEADERS, TOMBSTONE = "@timestamp", "@headers", "@tombstone"
-RESERVED = (PARTITION, OFFSET, FIRST, KEY, TIMESTAMP, HEADERS, TOMBSTONE)
-RESERVED_SET = frozenset(RESERVED)
+KEY_BYTES = "@key-bytes"
+
+OF_RECORDS = frozenset({PARTITION, OFFSET, FIRST, KEY, TIMESTAMP, HEADERS, TOMBSTONE})
+"""Columns that only layouts and envelopes give: where one of them is, all other fields are those of the value."""
+
+ONLY_FIELD = "value"
+"""The field of values that are no objects."""
 
 
 def is_beside(name: str) -> bool:
     """Whether a column is beside the fields of values."""
-    return name in RESERVED_SET or name.startswith(OF_FILE)
-
-
-KEY_BYTES = "@key-bytes"
-"""binary: a key as it was in Kafka, where it has been read: its bytes decide the partition."""
-
-ONLY_FIELD = "value"
-"""The field of values that are no objects."""
+    return name in OF_RECORDS or name == KEY_BYTES or name.startswith(OF_FILE)
 
 
 def expanded(
