@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.command import run
+from tests.command import besides_progress, run
 from tests.docs.blocks import Typed, parts
 
 if TYPE_CHECKING:
@@ -82,10 +82,11 @@ def _type(typed: Typed, folder: Path, environ: Mapping[str, str]) -> float:
     began = time.monotonic()
     done = run("bash", "-c", f"exec 2>&1; {typed.command}", cwd=folder, **environ)
     seconds = time.monotonic() - began
+    printed = "".join(f"{line}\n" for line in besides_progress(done.stdout))
     fails = any(word in typed.printed for word in FAILS)
-    assert (done.returncode != 0) == fails, f"{typed.command}\n{done.stdout}"
+    assert (done.returncode != 0) == fails, f"{typed.command}\n{printed}"
     if typed.printed:
-        assert is_like(done.stdout, typed.printed), (
-            f"{typed.command}\nthe page says:\n{typed.printed}\nit printed:\n{done.stdout}"
+        assert is_like(printed, typed.printed), (
+            f"{typed.command}\nthe page says:\n{typed.printed}\nit printed:\n{printed}"
         )
     return seconds
