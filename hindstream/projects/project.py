@@ -7,33 +7,21 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hindstream.projects.sample_files import sample_files
-from hindstream.projects.shape import UNIT_MS, Shape, example_shape
-from hindstream.projects.source_text import (
-    column_text,
-    declared_type,
-    field_type,
-    literal,
-    mapper_text,
-    number_of,
-    sample,
-    value_text,
-)
-from statelib.columns.windowed_type import is_windowed_struct
+from hindstream.projects.shape import example_shape
+from hindstream.projects.source_text import declared_type, literal
+from hindstream.projects.template_texts import aggregation_texts, deduplication_texts
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.value_sources import FILE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    import pyarrow as pa
-
-    from hindstream.projects.shape import Choice
-    from hindstream.projects.source_text import Path as FieldPath
+    from hindstream.projects.shape import Choice, Shape
 
 Template = Literal["aggregation", "deduplication"]
 
@@ -53,9 +41,6 @@ _CHOICES: dict[Template, tuple[Choice, ...]] = {
 
 _SCHEME = re.compile(r"[a-z0-9+]{2,}:")
 """Of URLs, and of tables and queries: ``s3://``, ``delta:``."""
-
-_RECORDS_TESTED = 4
-"""Of the test of an aggregation: two that count, one that closes their window, one that is too late."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -116,7 +101,7 @@ def make_project(
     verb = f"by-{of.window[1][:-1]}" if template == "aggregation" else "once"
     sink = _free_name(_job_name(f"{of.topic}-{verb}"), taken)
     module = _identifier(sink)
-    fields = _aggregation(of) if template == "aggregation" else _deduplication(of)
+    fields = aggregation_texts(of) if template == "aggregation" else deduplication_texts(of)
     reasons = tuple(of.reasons[choice] for choice in _CHOICES[template] if choice in of.reasons)
     keeps_settings = (folder / FILE_NAME).exists()
     page = {
@@ -148,15 +133,15 @@ def make_project(
     texts |= sample_files() if shape is None else {}
     _write(folder, texts)
     return Project(
-        folder,
-        tuple(texts),
-        sink,
-        f"jobs/{module}.py:job",
-        of.topic,
-        sink,
-        reasons,
-        shape is None,
-        None if declaration is None else f"jobs/lake.py:{_identifier(of.topic)}",
+        folder=folder,
+        files=tuple(texts),
+        job=sink,
+        reference=f"jobs/{module}.py:job",
+        topic=of.topic,
+        sink=sink,
+        reasons=reasons,
+        has_sample=shape is None,
+        lake=None if declaration is None else f"jobs/lake.py:{_identifier(of.topic)}",
     )
 
 
@@ -201,95 +186,6 @@ def _imports(values: str) -> list[str]:
     times = [name for name in ("UTC", "date", "datetime") if re.search(rf"\b{name}\b(?=[()])", values)]
     lines = [f"from datetime import {', '.join(times)}"] if times else []
     return [*lines, "from decimal import Decimal"] if "Decimal(" in values else lines
-
-
-def _aggregation(of: Shape) -> dict[str, Any]:
-    """What the job and its test say of the fields."""
-    size_ms, grace_ms = (n * UNIT_MS[unit] for n, unit in (of.window, of.grace))
-    given: dict[FieldPath, Any] = (
-        {} if of.group_by is None else {of.group_by: sample(field_type(of.group_by, of.value_type))}
-    )
-    ones = [dict(given) for _ in range(_RECORDS_TESTED)]
-    number = of.number
-    results: dict[str, Any] = {"records": 2}
-    if number is not None:
-        type_ = field_type(number, of.value_type)
-        numbers = [number_of(type_, n) for n in (1, 3, 1, 3)]
-        for one, value in zip(ones, numbers, strict=True):
-            one[number] = value
-        plain = [float(value) if "decimal" in str(type_) else value for value in numbers[:2]]
-        results |= {"total": sum(plain), "largest": max(plain)}
-    if of.id is not None and of.repeats:
-        for n, one in enumerate(ones, 1):
-            one[of.id] = sample(field_type(of.id, of.value_type), n)
-    key = sample(of.key_type) if of.has_keys else None
-    group: Any = "all" if of.group_by is None else given[of.group_by]
-    if of.has_keys:
-        group = sample(of.key_type.field("key").type) if is_windowed_struct(of.key_type) else key
-    return {
-        "window": f"{of.window[1]}={of.window[0]}",
-        "grace": f"{of.grace[1]}={of.grace[0]}",
-        "size_ms": size_ms,
-        "closes_ms": size_ms + grace_ms,
-        "deduplication": _once(of) if of.repeats else None,
-        "grouping": _grouping(of),
-        "number": None if number is None else mapper_text(number, of.value_type),
-        "key": literal(key),
-        "values": [_value(one, of) for one in ones],
-        "results": literal(results),
-        "group": literal(group),
-    }
-
-
-def _deduplication(of: Shape) -> dict[str, Any]:
-    """As `_aggregation`."""
-    keys = [sample(of.key_type, n) if of.has_keys else None for n in (1, 2)]
-    if of.id is not None:
-        ids = [{of.id: sample(field_type(of.id, of.value_type), n)} for n in (1, 2)]
-        call = _once(of)
-        keys = [keys[0], keys[0]]
-    elif of.has_keys:
-        ids, call = [{}, {}], "deduplicate_by_key(timedelta(days=1)"
-    else:  # what is the same in all is the same event
-        ids = [{path: sample(field_type(path, of.value_type), n)} for n in (1, 2) for path in [_any_field(of)]]
-        call = f"deduplicate({mapper_text(_any_field(of), of.value_type)}, timedelta(days=1)"
-    return {
-        "deduplication": call,
-        "keys": [literal(key) for key in keys],
-        "values": [_value(one, of) for one in ids],
-        "column": None if of.id is None or "." in "".join(of.id) else column_text(of.id),
-    }
-
-
-def _once(of: Shape) -> str:
-    """The call that drops what has an id that came before, without its end."""
-    assert of.id is not None  # noqa: S101 - asked for where there is one
-    by = "deduplicate_by_key_value" if of.has_keys else "deduplicate"
-    return f"{by}({mapper_text(of.id, of.value_type)}, timedelta(days=1)"
-
-
-def _value(given: dict[FieldPath, Any], of: Shape) -> str:
-    """A value for a test; never null, which would be a tombstone."""
-    if given:
-        return value_text(given)
-    return literal(sample(of.value_type))
-
-
-def _any_field(of: Shape) -> FieldPath:
-    path: FieldPath = ()
-    type_: pa.DataType = of.value_type
-    while hasattr(type_, "names") and type_.names:
-        path = (*path, type_.names[0])
-        type_ = field_type(path, of.value_type)
-    return path
-
-
-def _grouping(of: Shape) -> str:
-    if of.has_keys:
-        return 'group_by("key.key")' if is_windowed_struct(of.key_type) else "group_by_key()"
-    if of.group_by is not None:
-        return f"group_by({mapper_text(of.group_by, of.value_type)})"
-    return 'group_by(per_record(lambda key, value: "all", pa.string()))'
 
 
 def _job_name(text: str) -> str:

@@ -23,7 +23,7 @@ from statelib.topics.summary import scanned, summarize
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hindstream.projects.source_text import Path
+    from hindstream.projects.source_text import FieldPath
     from statelib.topics.version import TopicVersion
 
 Unit = Literal["minutes", "hours", "days"]
@@ -80,10 +80,10 @@ class Shape:
     topic: str
     key_type: pa.DataType
     value_type: pa.DataType
-    group_by: Path | None
+    group_by: FieldPath | None
     has_keys: bool
-    number: Path | None
-    id: Path | None
+    number: FieldPath | None
+    id: FieldPath | None
     repeats: float
     window: tuple[int, Unit]
     grace: tuple[int, Unit]
@@ -94,7 +94,7 @@ class Shape:
 class _Field:
     """A field of the values, and what the first records have in it."""
 
-    path: Path
+    path: FieldPath
     type: pa.DataType
     values: pa.ChunkedArray
 
@@ -183,7 +183,7 @@ def _first_records(archive: TopicVersion) -> pa.Table:
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-def _fields(path: Path, type_: pa.DataType, values: pa.ChunkedArray) -> Iterator[_Field]:
+def _fields(path: FieldPath, type_: pa.DataType, values: pa.ChunkedArray) -> Iterator[_Field]:
     """The fields of values that are no structs, lists or maps."""
     if pt.is_struct(type_):
         for inner in type_:

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Path = tuple[str, ...]
+FieldPath = tuple[str, ...]
 """Fields from the value inwards; of a value that is no struct: none."""
 
 _LONG = 100
@@ -52,7 +52,7 @@ def declared_type(type_: pa.DataType) -> str:
     return f"pa.struct(\n    [\n{fields}    ]\n)"
 
 
-def mapper_text(path: Path, of_value: pa.DataType) -> str:
+def mapper_text(path: FieldPath, of_value: pa.DataType) -> str:
     """A mapper that gives a field of the value: a path where one can be written, else an expression.
 
     A decimal becomes a double, since there are no sums of decimals.
@@ -66,12 +66,12 @@ def mapper_text(path: Path, of_value: pa.DataType) -> str:
     return literal(".".join(("value", *path) if path[0] in _COLUMNS else path))
 
 
-def column_text(path: Path) -> str:
+def column_text(path: FieldPath) -> str:
     """A field of the value as an expectation names it."""
     return literal(".".join(("value", *path)))
 
 
-def field_type(path: Path, of_value: pa.DataType) -> pa.DataType:
+def field_type(path: FieldPath, of_value: pa.DataType) -> pa.DataType:
     """The type of a field of the value."""
     for name in path:
         of_value = of_value.field(name).type
@@ -120,7 +120,7 @@ def number_of(type_: pa.DataType, number: int) -> Any:
     return Decimal(number) / 8 if type_.scale >= tenth and number < 8 else Decimal("0.5")  # noqa: PLR2004 - below 1
 
 
-def value_text(fields: Mapping[Path, Any]) -> str:
+def value_text(fields: Mapping[FieldPath, Any]) -> str:
     """A value in which some fields are given, the others left out: null. Of the path of no names: the value."""
     if () in fields:
         return literal(fields[()])
@@ -155,5 +155,5 @@ def _scalar(value: object) -> str:
     return f"Decimal({literal(str(value))})" if isinstance(value, Decimal) else repr(value)
 
 
-def _expression(path: Path) -> str:
+def _expression(path: FieldPath) -> str:
     return f"pc.field({', '.join(map(literal, ('value', *path)))})"
