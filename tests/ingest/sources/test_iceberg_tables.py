@@ -1,17 +1,16 @@
-"""An Iceberg table's rows are those of a snapshot: deleted ones are not loaded, and rewritten ones not twice."""
+"""An Iceberg table's rows are those of a snapshot, wherever the table is and whoever wrote its files."""
 
 from __future__ import annotations
 
 import datetime as dt
 import pickle
 import shutil
-import struct
 import subprocess
 import sys
 import traceback
 import uuid
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import obstore
 import pyarrow as pa
@@ -19,11 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import create_mapping_from_schema
-from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     BinaryType,
@@ -43,67 +40,22 @@ from pyiceberg.types import (
     UUIDType,
 )
 from pyiceberg.utils.config import Config
-from pyroaring import BitMap
 
-from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.ingest.load import load_here
 from statelib.ingest.stages import no_progress
-from statelib.job.lake_topic import LakeTopic
 from statelib.storage import Storage
 from statelib.storage.clients import client
-from tests.ingest.iceberg import catalog_in, commit_deletes, commit_files, data_files, delete_rows
+from tests.ingest.iceberg import data_files, delete_rows
 from tests.ingest.lake import begin, load, records_of, without_nulls
+from tests.ingest.sources.iceberg_orders import AT, NAME, numbers_in, rows, table_of, topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pyiceberg.table import Table
 
-AT = 1_356_998_400_000
 BUCKET = "warehouse"
-NAME = "iceberg:lake.shop.orders"
-
-
-@pytest.fixture
-def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCatalog:
-    return catalog_in(tmp_path / "lake", monkeypatch)
-
-
-def rows(first: int, count: int) -> pa.Table:
-    numbers = range(first, first + count)
-    kinds = ["a b" if n % 2 else "ü" for n in numbers]
-    return pa.table({"n": list(numbers), "at": [AT + n for n in numbers], "kind": kinds})
-
-
-def table_of(catalog: SqlCatalog, *parts: pa.Table, **options: Any) -> Table:
-    table = catalog.create_table("shop.orders", rows(0, 1).schema, **options)
-    for part in parts:
-        table.append(part)
-    return table
-
-
-def topic(source: str = NAME, **options: Any) -> LakeTopic:
-    return LakeTopic("t", source, **{"timestamp": "at", "partitions": 1, **options})
-
-
-def numbers_in(warehouse: Path) -> list[int]:
-    return sorted(record["value"]["n"] for record in records_of(warehouse, "t"))
-
-
-@pytest.mark.parametrize("version", ["1", "2"])
-def test_rows_that_were_added_are_loaded_once(tmp_path: Path, catalog: SqlCatalog, version: str) -> None:
-    table = table_of(catalog, rows(50, 9), properties={"format-version": version})
-    table.overwrite(rows(0, 3))
-    done = load(topic(), tmp_path / "w")
-    assert (done.records, len(done.files), numbers_in(tmp_path / "w")) == (3, 1, [0, 1, 2])
-    assert {record["value"]["kind"] for record in records_of(tmp_path / "w", "t")} == {"a b", "ü"}
-    table.append(rows(3, 2))
-    table.append(rows(5, 1))
-    done = load(topic(), tmp_path / "w")
-    assert (done.records, done.known, numbers_in(tmp_path / "w")) == (3, 1, [0, 1, 2, 3, 4, 5])
-    assert load(topic(), tmp_path / "w").number is None
 
 
 def test_rows_of_a_snapshot(tmp_path: Path, catalog: SqlCatalog) -> None:
@@ -117,123 +69,6 @@ def test_rows_of_a_snapshot(tmp_path: Path, catalog: SqlCatalog) -> None:
     with pytest.raises(ConfigurationError, match="no such snapshot") as caught:
         load(topic(f"{NAME}@7"), tmp_path / "w")
     assert f"{second}, {first}" in str(caught.value.next_step)
-
-
-def test_rows_that_were_rewritten_are_not_new(tmp_path: Path, catalog: SqlCatalog) -> None:
-    """Neither those that were loaded, nor those that came since and were rewritten together with them."""
-    table = table_of(catalog, rows(0, 3))
-    load(topic(), tmp_path / "w")
-    commit_files(table, Operation.REPLACE, data_files(table), [rows(0, 3)])
-    assert load(topic(), tmp_path / "w").number is None
-    table.append(rows(3, 2))
-    table.append(rows(5, 2))
-    commit_files(table, Operation.REPLACE, data_files(table)[1:], [rows(3, 4)])  # of new rows alone
-    table.append(rows(7, 2))
-    commit_files(table, Operation.REPLACE, data_files(table), [rows(0, 9)])
-    table.append(rows(9, 1))
-    done = load(topic(), tmp_path / "w")
-    assert (done.records, numbers_in(tmp_path / "w")) == (7, list(range(10)))
-    commit_files(table, Operation.REPLACE, data_files(table), [rows(0, 10)])
-    assert load(topic(), tmp_path / "w").number is None
-    table.append(rows(10, 1))
-    load(topic(), tmp_path / "w")
-    assert numbers_in(tmp_path / "w") == list(range(11))
-
-
-@pytest.mark.parametrize("loads_between", [False, True])
-def test_rows_that_were_deleted_after_they_were_loaded_are_told(
-    tmp_path: Path, catalog: SqlCatalog, loads_between: bool
-) -> None:
-    """Also after they have been rewritten into another file, and after a load has been there since."""
-    table = table_of(catalog, rows(0, 3), rows(3, 3))
-    load(topic(), tmp_path / "w")
-    commit_files(table, Operation.REPLACE, data_files(table), [rows(0, 6)])
-    if loads_between:
-        table.append(rows(6, 3))
-        assert load(topic(), tmp_path / "w").records == 3
-    table.refresh().delete("n = 1")
-    newest = table.refresh().metadata.current_snapshot_id
-    with pytest.raises(InputError, match=f"have been deleted or updated in snapshot {newest}") as caught:
-        load(topic(), tmp_path / "w")
-    assert "replace-" in caught.value.place["file"]
-    assert caught.value.place["source"] == NAME
-
-
-def test_rows_that_were_added_and_deleted_between_loads_never_come(tmp_path: Path, catalog: SqlCatalog) -> None:
-    table = table_of(catalog, rows(0, 3))
-    load(topic(), tmp_path / "w")
-    table.append(rows(3, 3))
-    table.append(rows(6, 3))
-    table.delete("n = 4")
-    table.delete("n >= 6")
-    load(topic(), tmp_path / "w")
-    assert numbers_in(tmp_path / "w") == [0, 1, 2, 3, 5]
-
-
-def test_rows_that_are_deleted_by_their_positions(tmp_path: Path, catalog: SqlCatalog) -> None:
-    table = table_of(catalog, rows(0, 4), rows(4, 4))
-    first, second = sorted(data_files(table), key=lambda file: file.lower_bounds[1])
-    delete_rows(table, {first.file_path: [0, 3], second.file_path: [1]})
-    delete_rows(table, {second.file_path: [2]})
-    assert sorted(table.refresh().scan().to_arrow()["n"].to_pylist()) == [1, 2, 4, 7]
-    load(topic(value=("n", "at")), tmp_path / "w")
-    assert numbers_in(tmp_path / "w") == [1, 2, 4, 7]
-    table.append(rows(8, 3))
-    third = max(data_files(table), key=lambda file: file.lower_bounds[1])
-    delete_rows(table, {third.file_path: [1]})
-    load(topic(value=("n", "at")), tmp_path / "w")
-    assert numbers_in(tmp_path / "w") == [1, 2, 4, 7, 8, 10]
-    delete_rows(table, {first.file_path: [1]})
-    with pytest.raises(InputError, match="deleted or updated"):
-        load(topic(), tmp_path / "w")
-
-
-def test_deletes_are_applied_to_rows_that_were_rewritten_since(tmp_path: Path, catalog: SqlCatalog) -> None:
-    """The new rows are read from the file that they were added to, where a later one holds loaded rows as well."""
-    table = table_of(catalog, rows(0, 2))
-    load(topic(), tmp_path / "w")
-    table.append(rows(2, 3))
-    new = max(data_files(table), key=lambda file: file.lower_bounds[1])
-    delete_rows(table, {new.file_path: [1]})
-    left = pa.concat_tables([rows(0, 2), rows(2, 1), rows(4, 1)])
-    commit_files(table, Operation.REPLACE, data_files(table), [left])
-    load(topic(), tmp_path / "w")
-    assert numbers_in(tmp_path / "w") == [0, 1, 2, 4]
-
-
-def puffin(uri: str, positions: list[int]) -> bytes:
-    """A deletion vector as the specification draws it."""
-    bitmap = BitMap(positions).serialize()
-    vector = b"\xd1\xd3\x39\x64" + struct.pack("<qi", 1, 0) + bitmap
-    blob = struct.pack(">i", len(vector)) + vector + b"\0\0\0\0"  # nobody looks at the checksum
-    footer = pa.py_buffer(
-        b'{"blobs":[{"type":"deletion-vector-v1","fields":[2147483546],"snapshot-id":-1,"sequence-number":-1,'
-        b'"offset":4,"length":%d,"properties":{"referenced-data-file":"%s","cardinality":"%d"}}]}'
-        % (len(blob), uri.encode(), len(positions))
-    ).to_pybytes()
-    return b"PFA1" + blob + b"PFA1" + footer + struct.pack("<i", len(footer)) + b"\0\0\0\0PFA1"
-
-
-def test_rows_that_are_deleted_by_a_deletion_vector(tmp_path: Path, catalog: SqlCatalog) -> None:
-    table = table_of(catalog, rows(0, 5), rows(5, 1))
-    first = min(data_files(table), key=lambda file: file.lower_bounds[1])
-    path = f"{table.location()}/data/deletes.puffin"
-    with table.io.new_output(path).create() as out:
-        out.write(puffin(first.file_path, [0, 4]))
-    commit_deletes(table, path, FileFormat.PUFFIN, 2, DataFileContent.POSITION_DELETES)
-    load(topic(), tmp_path / "w")
-    assert numbers_in(tmp_path / "w") == [1, 2, 3, 5]
-
-
-def test_rows_that_are_deleted_by_their_values_are_refused(tmp_path: Path, catalog: SqlCatalog) -> None:
-    table = table_of(catalog, rows(0, 5))
-    load(topic(), tmp_path / "before")
-    delete_rows(table, {data_files(table)[0].file_path: [0]}, DataFileContent.EQUALITY_DELETES)
-    with pytest.raises(ConfigurationError, match="equality deletes") as caught:
-        load(topic(), tmp_path / "w")
-    assert "rewrite_data_files" in str(caught.value.next_step)
-    with pytest.raises(InputError, match="deleted or updated"):
-        load(topic(), tmp_path / "before")
 
 
 def test_values_come_under_the_names_that_the_table_has_now(tmp_path: Path, catalog: SqlCatalog) -> None:
@@ -331,65 +166,6 @@ def test_a_table_by_its_metadata(tmp_path: Path, catalog: SqlCatalog) -> None:
     assert numbers_in(tmp_path / "w") == [0, 1, 2, 3, 4, 5]
     with pytest.raises(ConfigurationError, match="there is no Iceberg table"):
         load(topic(f"iceberg:{tmp_path}"), tmp_path / "w")
-
-
-def test_snapshots_may_expire_where_nothing_was_rewritten(tmp_path: Path, catalog: SqlCatalog) -> None:
-    table = table_of(catalog, rows(0, 3))
-    load(topic(), tmp_path / "w")
-    for n in (3, 4):
-        table.append(rows(n, 1))
-    expire(table)
-    load(topic(), tmp_path / "w")
-    assert numbers_in(tmp_path / "w") == [0, 1, 2, 3, 4]
-    commit_files(table, Operation.REPLACE, data_files(table), [rows(0, 5)])
-    table.append(rows(5, 1))
-    expire(table)
-    with pytest.raises(InputError, match="does not tell any more"):
-        load(topic(), tmp_path / "w")
-
-
-def expire(table: Table) -> None:
-    """All snapshots but the newest one."""
-    old = [one.snapshot_id for one in table.refresh().snapshots()]
-    old.remove(table.metadata.current_snapshot_id)
-    table.maintenance.expire_snapshots().by_ids(old).commit()
-
-
-def test_a_table_that_was_made_anew_or_rolled_back_is_told(tmp_path: Path, catalog: SqlCatalog) -> None:
-    table = table_of(catalog, rows(0, 3), rows(3, 3))
-    load(topic(), tmp_path / "w")
-    table.manage_snapshots().rollback_to_snapshot(table.snapshots()[0].snapshot_id).commit()
-    assert load(topic(), tmp_path / "w").number is None
-    table.append(rows(6, 1))
-    with pytest.raises(InputError, match="does not tell any more"):
-        load(topic(), tmp_path / "w")
-    catalog.drop_table("shop.orders")
-    table_of(catalog, rows(0, 3))
-    with pytest.raises(InputError, match="made anew"):
-        load(topic(), tmp_path / "w")
-
-
-class Killed(BaseException):
-    """Ends a load at a step."""
-
-
-@pytest.mark.parametrize("kill_at", ["ingest.before-account", "ingest.accounted", "ingest.committed"])
-def test_a_load_that_is_killed_goes_on_with_the_same_call(tmp_path: Path, catalog: SqlCatalog, kill_at: str) -> None:
-    table = table_of(catalog, rows(0, 3))
-    load(topic(), tmp_path / "w")
-    table.append(rows(3, 3))
-    commit_files(table, Operation.REPLACE, data_files(table), [rows(0, 6)])
-
-    def kill(name: str) -> None:
-        if name == kill_at:
-            raise Killed
-
-    with observed(kill), pytest.raises(Killed):
-        load(topic(), tmp_path / "w")
-    table.refresh().append(rows(6, 1))
-    load(topic(), tmp_path / "w")
-    assert numbers_in(tmp_path / "w") == [0, 1, 2, 3, 4, 5, 6]
-    assert load(topic(), tmp_path / "w").number is None
 
 
 def test_what_is_no_table_is_told(tmp_path: Path, catalog: SqlCatalog) -> None:
