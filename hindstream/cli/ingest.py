@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _LAYOUTS = {
     "connect": "files of Kafka Connect: partitions and offsets are those of their names",
-    "aiven": "files of Aiven's connectors: partitions are those of their names, offsets those of their rows",
+    "aiven": "files of Aiven's sinks: partitions are those of their names, offsets those of their rows",
     "kcat": "rows of kcat: partitions and offsets are theirs",
 }
 _GAPS_SHOWN = 5

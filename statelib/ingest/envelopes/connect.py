@@ -46,7 +46,7 @@ def connect_rows(file: SourceFile, files: FileReader, contents: Contents) -> Ite
         contents: How keys and values are read that are bytes.
 
     Raises:
-        InputError: A file cannot be read, or has not as many rows as the one beside it.
+        InputError: A file cannot be read, or has more or fewer rows than the one beside it.
     """
     assert file.place is not None  # noqa: S101 - a file of Connect has one
     keys = _column(file if file.place.is_tombstones else file.place.keys, _with_framing(files, contents.key))
