@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from statelib.commits.archives import open_archive
 from statelib.ingest.load import Load, Loaded, load_here
 from statelib.ingest.stages import no_progress
+from statelib.job.lake_topic import LakeTopic
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib.ingest.load import OnBadRecord
-    from statelib.job.lake_topic import LakeTopic
 
 NOW_MS = 1_700_000_000_000
+FIRST_MS = 1_356_998_400_000  # 2013
 _attempts = itertools.count(1)
 
 AVRO_TYPES = {int: "long", float: "double", str: "string", bool: "boolean"}
@@ -71,6 +72,11 @@ def _avro_schema(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any
 
     fields = [{"name": name, "type": ["null", type_of(name)]} for name in names]
     return fastavro.parse_schema({"type": "record", "name": "row", "fields": fields})
+
+
+def a_topic(folder: Path, **options: Any) -> LakeTopic:
+    """A topic of all files in ``lake`` below a folder."""
+    return LakeTopic("t", f"{folder}/lake", **{"key": "user", "timestamp": "at", "partitions": 3, **options})
 
 
 def begin(
