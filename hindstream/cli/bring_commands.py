@@ -140,7 +140,7 @@ def ingest(
     """
     from hindstream.cli.ingest import lake_topic, print_profile, run_ingest  # noqa: PLC0415
 
-    given = given_settings(settings, warehouse=warehouse, on_bad_record=on_bad_record, ingest_engine=engine)
+    given = given_settings(settings, warehouse=warehouse, ingest_engine=engine)
     options = {
         "key": key, "value": tuple(value or ()), "timestamp": timestamp, "partition": partition,
         "offset": offset, "timestamp_unit": timestamp_unit,
@@ -148,7 +148,7 @@ def ingest(
         "format": format, "layout": layout, "envelope": envelope, "types": types, "delimiter": delimiter,
         "columns": tuple(columns.split(",")) if columns else None, "value_encoding": value_encoding,
         "file_name_template": file_name_template, "encoding": encoding, "key_serde": key_serde,
-        "value_serde": value_serde, "registry": registry,
+        "value_serde": value_serde, "registry": registry, "on_bad_record": on_bad_record,
     }  # fmt: skip
     asked = lake_topic(topic, tuple(sources or ()), {name: given for name, given in options.items() if given}, given)
     if dry_run:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from rich import box
 from rich.table import Table
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from hindstream.console.json_lines import Output
     from statelib.ingest.load import Loaded
+    from statelib.ingest.plan import LoadPlan
     from statelib.ingest.profile import Profile, TimeProfile
     from statelib.serdes.schema_source import SchemaSource
     from statelib.settings.settings import Settings
@@ -46,6 +48,7 @@ _LAYOUTS = {
     "aiven": "files of Aiven's sinks: partitions are those of their names, offsets those of their rows",
     "kcat": "rows of kcat: partitions and offsets are theirs",
 }
+_SCATTERED = {False: "Leave --key out, and group by the field.", True: "Let the job begin with repartition()."}
 _GAPS_SHOWN = 5
 _MOSTLY = 0.9
 
@@ -57,10 +60,11 @@ def lake_topic(name: str, sources: tuple[str, ...], options: dict[str, Any], set
         ConfigurationError: There is no such declaration; or no source, and no load before; or options that cannot be.
     """
     if ":" in name:
+        of_this_call = {"on_bad_record": options.pop("on_bad_record")} if "on_bad_record" in options else {}
         if sources or options:
             step = "leave the other options out, or give the topic's name and all of them"
             raise ConfigurationError("a LakeTopic says itself what is loaded", topic=name, next_step=step)
-        return load_lake_topic(name)
+        return replace(load_lake_topic(name), **of_this_call)
     if "types" in options:
         options["types"] = dict(_field_and_type(text) for text in options["types"])
     if "registry" in options:
@@ -172,13 +176,24 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
         keys = counted(profile.distinct_keys, "key")
         out.say(
             f"{count_text(profile.scattered_keys)} of {keys} are in several partitions: a job that groups by the key"
-            " has several groups of each. Leave --key out, and group by the field."
+            f" has several groups of each. {_SCATTERED[topic.key is None]}"
         )
     for path, row in profile.bad_examples:
         field = f", {row.field}" if row.field else ""
         out.say(f"  {path}, row {row.row}{field}: {row.reason}")
-    out.say(f"\nNext: {command}")
+    unreadable = profile.times.unreadable
+    if 2 * unreadable > profile.sampled:
+        out.say(f"\nNext: say how timestamps are written, such as {_time_option(plan)}")
+    else:
+        out.say(f"\nNext: {command}")
     out.result(profile)
+
+
+def _time_option(plan: LoadPlan) -> str:
+    """The option that most likely mends timestamps that cannot be read."""
+    index = plan.schema.get_field_index(plan.shape.timestamp)
+    is_number = index >= 0 and not pa.types.is_string(plan.schema.field(index).type)
+    return "--timestamp-unit s" if is_number else "--timestamp-format '%d.%m.%Y %H:%M'"
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def make(name: str, template: Template, topic: str | None, settings: Settings, o
 
 
 def _load(made: Project) -> str:
-    return f" && hindstream ingest {made.lake} --on-bad-record quarantine" if made.has_sample else ""
+    return f" && hindstream ingest {made.lake}" if made.has_sample else ""
 
 
 def _declaration(storage: Storage, archive: TopicArchive) -> dict[str, object] | None:

@@ -11,6 +11,8 @@ from rich.table import Table
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import bytes_text, count_text, seconds_text, time_text
 from hindstream.console.output import standard_output
+from hindstream.report.documents import add_ledgers
+from hindstream.report.losses import losses
 from statelib.commits import NothingToDo
 from statelib.errors.counted import counted
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from hindstream.spark.phases.preview import Preview
     from statelib.documents.manifests import Plan
     from statelib.job.job import Job
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.settings.settings import Settings
 
 
@@ -29,9 +32,23 @@ def run(job: Job, settings: Settings, output: Output) -> None:
 
     result = run_slice(job, settings)
     if output == "json":
-        print_json(nothing_data(result) if isinstance(result, NothingToDo) else _result_data(result))
+        print_json(
+            nothing_data(result) if isinstance(result, NothingToDo) else _result_data(result, _dropped(job, result))
+        )
+    elif isinstance(result, NothingToDo):
+        typer.echo(str(result))
     else:
-        typer.echo(str(result) if isinstance(result, NothingToDo) else f"Report: {result.report}")
+        if dropped := ", ".join(f"{count_text(count)} {reason}" for reason, count in _dropped(job, result).items()):
+            typer.echo(f"Records that are not in the results: {dropped}.")
+        typer.echo(f"Report: {result.report}")
+
+
+def _dropped(job: Job, result: SliceResult) -> dict[str, int]:
+    """Records of the slice that a reader of the results would miss, by reason: ``late``, ``duplicate``, ..."""
+    nodes: dict[str, NodeMetrics] = {}
+    for task in result.staged.tasks:
+        add_ledgers(nodes, task.metrics)
+    return {account.name: count for account, count in losses(job.topology, nodes).items()}
 
 
 def print_planned(planned: Plan | NothingToDo, output: Output) -> None:
@@ -71,7 +88,7 @@ def nothing_data(result: NothingToDo) -> dict[str, Any]:
     }
 
 
-def _result_data(result: SliceResult) -> dict[str, Any]:
+def _result_data(result: SliceResult, dropped: dict[str, int]) -> dict[str, Any]:
     written: dict[str, int] = {}
     for sink in result.commit.sinks:
         written[sink.topic] = written.get(sink.topic, 0) + sink.file.rows
@@ -82,6 +99,7 @@ def _result_data(result: SliceResult) -> dict[str, Any]:
         "until_ms": result.plan.until_ms,
         "records_read": result.plan.records,
         "records_written": written,
+        "records_dropped": dropped,
         "checks": len(result.audit.checks),
         "report": result.report,
         "seconds": result.seconds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -16,6 +16,7 @@ from hindstream.projects.shape import example_shape
 from hindstream.projects.source_text import declared_type, literal
 from hindstream.projects.template_texts import aggregation_texts, deduplication_texts
 from statelib.errors.kinds import ConfigurationError
+from statelib.job.lake_topic import LakeTopic
 from statelib.settings.value_sources import FILE_NAME
 
 if TYPE_CHECKING:
@@ -30,7 +31,12 @@ TEMPLATES: dict[Template, str] = {
     "deduplication": "each event once",
 }
 
-SAMPLE_DECLARATION: dict[str, object] = {"source": "data/*.csv", "key": "country", "timestamp": "ordered_at"}
+SAMPLE_DECLARATION: dict[str, object] = {
+    "source": "data/*.csv",
+    "key": "country",
+    "timestamp": "ordered_at",
+    "on_bad_record": "quarantine",
+}
 """How the files of a project without a topic are loaded."""
 
 _CHOICES: dict[Template, tuple[Choice, ...]] = {
@@ -147,7 +153,8 @@ def make_project(
 
 def _declared(declaration: Mapping[str, object]) -> list[str]:
     """The arguments of a `hindstream.LakeTopic` but for its name; a path is one from the project's folder."""
-    arguments = {name: value for name, value in declaration.items() if name != "name"}
+    usual = {field.name: field.default for field in fields(LakeTopic)}
+    arguments = {name: value for name, value in declaration.items() if name != "name" and value != usual[name]}
     return [f"{name}={_argument(name, value)}" for name, value in arguments.items()]
 
 

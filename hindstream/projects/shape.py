@@ -6,6 +6,7 @@ records come by `statelib.topics.summary`.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from itertools import islice
@@ -46,7 +47,7 @@ _PARTITIONS_SAMPLED = 4
 _SCANNED = 20_000_000
 """A topic with more records is not read to see how late they come."""
 
-_IS_ID = re.compile(r"(?:^|[^a-z])(?:id|uuid|guid|key|no|nr|number|ref)$", re.IGNORECASE)
+_IS_ID = re.compile(r"(?:^|[^a-z])(?:id|uuid|guid|key|no|nr|number|ref)$|[#№]\s*$", re.IGNORECASE)
 _IS_NAME = re.compile(
     r"(?:^|[^a-z])(?:code|zip|postcode|year|month|day|hour|minute|version|offset|partition|lat|lon|latitude|longitude"
     r"|timestamp|time|ts)$",
@@ -112,6 +113,11 @@ class _Field:
         return len(self.values) > 0 and self.values.null_count == len(self.values)
 
     @property
+    def filled(self) -> float:
+        """Which share of the records has a value; 1 where there are none."""
+        return 1 - self.values.null_count / len(self.values) if len(self.values) else 1.0
+
+    @property
     def distinct(self) -> float:
         """Which share of the values is another than those before; 1 where there are none."""
         filled = self.values.drop_null()
@@ -157,7 +163,7 @@ def shape_of(archive: TopicVersion) -> Shape:
             "group": _of_group(group, has_keys=has_keys),
             "number": _of_number(number),
             "id": _of_id(found, has_keys=has_keys),
-            **({"repeats": _of_repeats(found, repeats)} if found is not None and repeats else {}),
+            **({"repeats": said} if (said := _of_repeats(found, repeats, records)) else {}),
             "times": of_times,
         },
     )
@@ -172,14 +178,15 @@ def example_shape(topic: str) -> Shape:
 
 
 def _first_records(archive: TopicVersion) -> pa.Table:
-    """Keys and values of the first records of some partitions."""
+    """Keys, values and timestamps of the first records of some partitions."""
+    names = ["key", "value", "timestamp"]
     tables = []
     for partition in range(archive.partitions):
-        reader = archive.reader(partition, columns=["key", "value"], batch_rows=_SAMPLED // _PARTITIONS_SAMPLED)
-        tables += [pa.Table.from_batches([batch]).select(["key", "value"]) for batch in islice(reader, 1)]
+        reader = archive.reader(partition, columns=names, batch_rows=_SAMPLED // _PARTITIONS_SAMPLED)
+        tables += [pa.Table.from_batches([batch]).select(names) for batch in islice(reader, 1)]
         if len(tables) == _PARTITIONS_SAMPLED:
             break
-    schema = pa.schema([archive.table_schema.field(name) for name in ("key", "value")])
+    schema = pa.schema([archive.table_schema.field(name) for name in names])
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
@@ -213,7 +220,7 @@ def _number(fields: list[_Field]) -> _Field | None:
 def _id(fields: list[_Field]) -> _Field | None:
     """What tells events apart: a field that is called like an id, and that of the most different values."""
     texts = [one for one in fields if not one.is_empty and (pt.is_string(one.type) or pt.is_integer(one.type))]
-    return max((one for one in texts if one.is_id), key=lambda one: one.distinct, default=None)
+    return max((one for one in texts if one.is_id and one.filled >= 0.5), key=lambda one: one.distinct, default=None)  # noqa: PLR2004 - half
 
 
 def _times(archive: TopicVersion) -> tuple[tuple[int, Unit], tuple[int, Unit], str]:
@@ -232,7 +239,7 @@ def _times(archive: TopicVersion) -> tuple[tuple[int, Unit], tuple[int, Unit], s
     grace = next(((n, of) for n, of in _GRACES if n * UNIT_MS[of] >= late_ms), (days, "days"))
     late = disorder.late_records
     if not late.most:
-        return (1, unit), grace, f"No record is late: grace is {counted(grace[0], grace[1][:-1])}."
+        return (1, unit), (1, "days"), "No record is late so far; later loads may bring late ones: grace is 1 day."
     if late.exact is None:
         how = f"At most {counted(late.most, 'record is', 'records are')} late"
     else:
@@ -255,8 +262,16 @@ def _of_id(found: _Field | None, *, has_keys: bool) -> str:
     return f"No field is called like an id: events are told apart by {'their key' if has_keys else 'the first field'}."
 
 
-def _of_repeats(found: _Field, repeats: float) -> str:
-    return f"{found.shown} comes again in {percent_text(repeats, 1)} of the first records: these are dropped."
+def _of_repeats(found: _Field | None, repeats: float, records: pa.Table) -> str | None:
+    """What comes again; None: nothing does."""
+    if found is not None and repeats:
+        return f"{found.shown} comes again in {percent_text(repeats, 1)} of the first records: these are dropped."
+    rows = [json.dumps(row, default=str) for row in records.to_pylist()]
+    copies = len(rows) - len(set(rows))
+    if not copies:
+        return None
+    share = percent_text(copies, len(rows))
+    return f"{share} of the first records are like one before, and count again: see deduplicate() for dropping them."
 
 
 def _of_number(number: _Field | None) -> str:

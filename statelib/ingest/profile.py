@@ -30,8 +30,10 @@ _MOST_FILES = 8
 _MOST_ROWS = 50_000
 _MOST_SHOWN = 5
 _ANCIENT_US = 631_152_000_000_000  # 1990
-_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
-_ID = re.compile(r"(^|_|-|\.)(id|uuid|guid)$|[a-z]Id$|[a-z]ID$")
+_NUMBER = r"^\s*[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$"
+"""What a number would not change: ``00123`` is text."""
+
+_ID = re.compile(r"(^|_|-|\.)(id|uuid|guid)$|[a-z]Id$|[a-z]ID$|[#№]\s*$")
 
 
 @dataclass(frozen=True, slots=True)

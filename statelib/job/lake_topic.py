@@ -79,6 +79,8 @@ class LakeTopic:
             own serde for their type. A serde, or a name: ``registry``, ``json``, ``string``, ``int64``, ...
             (`statelib.ingest.values.deserializers`).
         value_serde: Reads values that are bytes in the files: a layout's, or those of the field that `value` names.
+        on_bad_record: What becomes of rows that cannot be loaded: ``fail``, which ends the load, or ``quarantine``.
+            None: what the setting ``on_bad_record`` says.
         registry: The schema registry that ``registry`` stands for. If there is one, it is what reads keys and values
             for which no serde is given.
 
@@ -110,6 +112,7 @@ class LakeTopic:
     key_serde: Serde | str | None = None
     value_serde: Serde | str | None = None
     registry: SchemaSource | None = None
+    on_bad_record: Literal["fail", "quarantine"] | None = None
 
     def __post_init__(self) -> None:
         """Checks what can be checked without the files."""

@@ -51,7 +51,7 @@ def ingest(topic: LakeTopic, settings: Settings, *, progress: Progress = no_prog
             topic,
             warehouse,
             settings.source_store_options,
-            settings.on_bad_record,
+            topic.on_bad_record or settings.on_bad_record,
             attempt=attempt,
             now_ms=now_ms(),
             run_query=results,

@@ -76,8 +76,10 @@ def find_files(
         if files is None:
             files = list(_in_store(source, options) if is_url(source) else _here(source))
         if not files:
+            is_folder = not is_url(source) and Path(local_path(source)).is_dir()
+            what = "the folder holds no files" if is_folder else "there is no such file"
             step = "check the path; quote a pattern, so that the shell does not change it"
-            raise ConfigurationError("there is no such file", source=source, next_step=step)
+            raise ConfigurationError(what, source=source, next_step=step)
         found.update({file.path: file for file in files})
     return [found[path] for path in sorted(found)]
 

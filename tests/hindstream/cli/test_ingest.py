@@ -55,6 +55,31 @@ def test_a_bad_row_ends_the_load_or_is_set_apart(lake: Path) -> None:
     assert "'n/m' is no double" in shown.stdout
 
 
+def test_the_next_call_does_with_bad_rows_as_the_one_before(lake: Path) -> None:
+    options = (*OPTIONS, *AS_NUMBER, "--on-bad-record", "quarantine")
+    assert hindstream("ingest", "temps", "*.csv", *options, cwd=lake).returncode == 0
+    (lake / "b.csv").write_text(ROWS, encoding="utf-8")
+    again = hindstream("ingest", "temps", cwd=lake)
+    assert again.returncode == 0, again.stderr
+    assert "1, in temps-quarantine" in again.stdout
+    (lake / "c.csv").write_text(ROWS, encoding="utf-8")
+    ended = hindstream("ingest", "temps", "--on-bad-record", "fail", cwd=lake)
+    assert ended.returncode == 65
+
+
+def test_timestamps_of_another_format_are_not_loaded_by_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("at,n,loyalty\n31.12.2020 10:00,1,00123\n30.12.2020 10:00,2,04567\n")
+    looked = hindstream("ingest", "t", "a.csv", "--timestamp", "at", "--dry-run", cwd=tmp_path)
+    assert "Next: say how timestamps are written, such as --timestamp-format '%d.%m.%Y %H:%M'" in looked.stdout
+    assert "loyalty=double" not in looked.stdout
+
+
+def test_a_folder_without_files_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    ended = hindstream("ingest", "t", "empty", "--timestamp", "at", cwd=tmp_path)
+    assert "the folder holds no files" in ended.stderr
+
+
 def test_the_next_call_takes_what_is_new_with_the_same_options(lake: Path) -> None:
     (lake / "jobs.py").write_text(
         "from hindstream import LakeTopic\n"

@@ -130,12 +130,35 @@ def test_ids_that_most_records_share_are_no_ids_of_events(tmp_path, ids, dropped
     assert ("repeats" in shape.reasons) is dropped
 
 
+def test_records_that_come_twice_are_told_where_no_id_tells_them(tmp_path) -> None:
+    value = pa.struct([("amount", pa.float64())])
+    archive = TopicArchive.create(str(tmp_path / "t"), topic_schema(pa.string(), value), 1)
+    rows = [{"key": "k", "value": {"amount": 1.0 * n}, "timestamp": n * 1000} for n in (1, 2, 2, 3)]
+    columns = pa.schema([("key", pa.string()), ("value", value), ("timestamp", TIMESTAMP)])
+    append_records(archive, pa.Table.from_pylist(rows, columns), attempt="a", app_id="t", app_version=1)
+    assert shape_of(archive.refresh()).reasons["repeats"].startswith("25.0 % of the first records are like one before")
+
+
+def test_an_id_may_end_in_a_hash_and_is_no_field_that_is_mostly_empty(tmp_path) -> None:
+    value = pa.struct([("Ticket #", pa.string()), ("loyalty.id", pa.string())])
+    archive = TopicArchive.create(str(tmp_path / "t"), topic_schema(pa.string(), value), 1)
+    rows = [
+        {"key": "k", "value": {"Ticket #": f"t{n % 88}", "loyalty.id": "1" if n == 5 else None}, "timestamp": n * 1000}
+        for n in range(90)
+    ]
+    columns = pa.schema([("key", pa.string()), ("value", value), ("timestamp", TIMESTAMP)])
+    append_records(archive, pa.Table.from_pylist(rows, columns), attempt="a", app_id="t", app_version=1)
+    shape = shape_of(archive.refresh())
+    assert (shape.id, shape.repeats > 0) == (("Ticket #",), True)
+
+
 def test_grace_is_as_long_as_records_are_late(tmp_path) -> None:
     shape = choices(tmp_path, "odd")
     assert shape.window == (1, "minutes"), "fifteen hours are not twenty"
     assert shape.grace == (1, "hours")
     assert shape.reasons["times"] == "6 records are late, by up to 1,200 s: grace is 1 hour."
-    assert choices(tmp_path, "empty").grace == (1, "minutes")
+    empty = choices(tmp_path, "empty")
+    assert (empty.grace, empty.reasons["times"].endswith("grace is 1 day.")) == ((1, "days"), True)
 
 
 def test_nothing_is_written_over(tmp_path) -> None:
@@ -164,7 +187,7 @@ def test_the_commands_make_a_project_that_runs(tmp_path) -> None:
     made = hindstream("init", "p", "--template", "deduplication", "--output", "json", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     found = json.loads(made.stdout)
-    load = "hindstream ingest jobs/lake.py:orders --on-bad-record quarantine"
+    load = "hindstream ingest jobs/lake.py:orders"
     assert f"pytest && {load} && hindstream run jobs/orders_once.py:job" in made.stderr
     folder = tmp_path / "p"
     tried = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
