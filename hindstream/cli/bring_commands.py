@@ -86,7 +86,7 @@ def ingest(
     ] = None,
     layout: Annotated[
         Literal["files", "connect", "aiven", "kcat"] | None,
-        typer.Option(help="How a topic lies in the files: see docs/kafka-files.md. Default: detected."),
+        typer.Option(help="How a topic lies in the files. Default: detected."),
     ] = None,
     envelope: Annotated[
         Literal["rows", "debezium"] | None,
