@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from statelib.dsl import StreamsBuilder
 
+pytestmark = pytest.mark.thorough
+
 NEEDED = DAY + 4 * 60_000
 STEPS = ("lag.set",)
 

@@ -29,6 +29,8 @@ from tests.serdes.registry import Schemas, avro
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.thorough
+
 AT = 1_356_998_400_000
 
 

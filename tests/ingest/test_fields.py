@@ -16,6 +16,8 @@ from tests.ingest.lake import FIRST_MS, a_topic, load, records_of, without_nulls
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 
 def test_fields_may_come_widen_move_and_go(tmp_path: Path) -> None:
     write_file(tmp_path / "lake/2013.parquet", [{"user": "a", "at": FIRST_MS, "n": 1, "gone": "x"}])

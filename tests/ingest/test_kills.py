@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 FIRST_MS = 1_356_998_400_000
 EFFECTS: list[tuple[type, str]] = [
     (Storage, "put"), (Storage, "open_output"), (Storage, "delete"), (TopicArchive, "create"), (TopicArchive, "widen"),

@@ -18,6 +18,8 @@ from statelib.job.lake_topic import LakeTopic
 from tests.ingest.connect_trees import real_records, real_tree
 from tests.ingest.lake import load, records_of, without_nulls, write_file
 
+pytestmark = pytest.mark.thorough
+
 AT = 1_356_998_400_000
 DEBEZIUM = Path(__file__).parents[1] / "data/debezium"
 

@@ -21,6 +21,8 @@ from tests.ingest.lake import FIRST_MS, NOW_MS, a_topic, begin, load, records_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 FORMATS = ("parquet", "csv", "csv.gz", "jsonl", "jsonl.zst", "json", "avro")
 DAY_MS = 86_400_000
 

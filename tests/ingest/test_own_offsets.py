@@ -18,6 +18,8 @@ from tests.ingest.lake import load, records_of, write_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 AT = 1_356_998_400_000
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from statelib import Topology
 
+pytestmark = pytest.mark.thorough
+
 VISIT = pa.struct([("n", pa.int64()), ("place", pa.string())])
 STREAM, TABLE = (pa.string(), VISIT), (pa.string(), pa.string())
 STREAM_PARTITIONS, TABLE_PARTITIONS = 2, 3

@@ -30,6 +30,8 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 MINUTE = timedelta(minutes=1)
 TYPES = (pa.string(), pa.struct([("x", pa.int64())]))
 FAR = 10_000_000_000_000

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from statelib.topology import Topology
 
+pytestmark = pytest.mark.thorough
+
 OLD = pa.struct([("shop", pa.string()), ("amount", pa.int32())])
 CHANGES = {
     "a field is new": pa.struct([*OLD, ("channel", pa.int64())]),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from statelib.settings.semantics import Semantics
 
+pytestmark = pytest.mark.thorough
+
 TYPES = (pa.string(), pa.int64())
 BEFORE, AFTER, GRACE = 20_000, 45_000, 30_000
 Rows = list[tuple[Any, Any, int]]

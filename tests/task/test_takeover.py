@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from statelib import StreamsBuilder
     from statelib.documents.manifests import Commit
 
+pytestmark = pytest.mark.thorough
+
 STOP = 6 * MINUTE
 TAKE_OVER = ("take-over.before-create", "take-over.created")
 UNTOLD = ("arrivals", "buffer_time")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from statelib.operators.mappers.mapping import MapperLike
     from tests.reference.timestamps import Extractor
 
+pytestmark = pytest.mark.thorough
+
 VALUE = pa.struct([("at", pa.int64()), ("n", pa.int64())])
 TYPES = (pa.string(), VALUE)
 EXTRACTORS: dict[Extractor, TimestampExtractor] = {

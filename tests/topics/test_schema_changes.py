@@ -21,6 +21,8 @@ from statelib.topics.schema_changes import DoesNotFitError, changes, read_as, un
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 OLD = pa.struct([("a", pa.int32()), ("b", pa.string())])
 
 

@@ -14,6 +14,8 @@ from tests.ingest.lake import load, records_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 
 def loaded(folder: Path, *contents: bytes, **options: Any) -> tuple[list[Any], list[str]]:
     for n, content in enumerate(contents):

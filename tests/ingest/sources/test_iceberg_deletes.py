@@ -20,6 +20,8 @@ from tests.ingest.sources.iceberg_orders import numbers_in, rows, table_of, topi
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 
 def test_rows_that_are_deleted_by_their_positions(tmp_path: Path, catalog: SqlCatalog) -> None:
     table = table_of(catalog, rows(0, 4), rows(4, 4))

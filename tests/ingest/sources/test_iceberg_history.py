@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_rows_that_were_added_are_loaded_once(tmp_path: Path, catalog: SqlCatalog, version: str) -> None:

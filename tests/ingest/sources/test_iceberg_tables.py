@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 
 BUCKET = "warehouse"
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from statelib.settings.semantics import Semantics
 
+pytestmark = pytest.mark.thorough
+
 ROW = pa.struct([("to", pa.string()), ("n", pa.int64())])
 TYPES = {"left": (pa.string(), ROW), "right": (pa.string(), pa.int64())}
 BOTH = mapper({"l": "left.n", "r": "right"})

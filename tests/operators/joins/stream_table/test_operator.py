@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
 
+pytestmark = pytest.mark.thorough
+
 LEFT = pa.struct([("n", pa.int64())])
 RIGHT = pa.struct([("wind", pa.int64())])
 JOINER = mapper({"n": "left.n", "wind": "right.wind", "key": "key", "at": "timestamp"})
