@@ -74,7 +74,14 @@ def main() -> None:
             raise
         sys.stderr.write(f"hindstream: {error}\n")
         sys.exit(error.exit_code)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            sys.stderr.write("hindstream: interrupted. Next: run the same command again, it continues\n")
+        raise
 
+
+INTERRUPTED = 130
+"""The exit code that typer gives a command that Ctrl-C has ended."""
 
 _COMMANDS = {
     BEGIN: (begin_commands.demo, begin_commands.init, begin_commands.doctor, begin_commands.settings),

@@ -40,8 +40,8 @@ SAMPLE_DECLARATION: dict[str, object] = {
 """How the files of a project without a topic are loaded."""
 
 _CHOICES: dict[Template, tuple[Choice, ...]] = {
-    "aggregation": ("group", "number", "repeats", "times"),
-    "deduplication": ("id",),
+    "aggregation": ("group", "places", "number", "repeats", "times"),
+    "deduplication": ("places", "id"),
 }
 """What a template needs."""
 

@@ -18,7 +18,10 @@ import pyarrow.types as pt
 
 from hindstream.console.numbers import percent_text
 from statelib.columns.arrow_buffers import is_any_list
+from statelib.columns.windowed_type import is_windowed_struct
 from statelib.errors.counted import counted
+from statelib.records.key_column import KeyColumn
+from statelib.topics.partitioner import partition_for
 from statelib.topics.summary import scanned, summarize
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 Unit = Literal["minutes", "hours", "days"]
 
-Choice = Literal["group", "number", "id", "repeats", "times"]
+Choice = Literal["group", "places", "number", "id", "repeats", "times"]
 
 UNIT_MS: dict[Unit, int] = {"minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 
@@ -46,6 +49,8 @@ _SAMPLED = 2_000
 _PARTITIONS_SAMPLED = 4
 _SCANNED = 20_000_000
 """A topic with more records is not read to see how late they come."""
+
+_OF_PLACES = "Keys are not in the partitions that Kafka's producer chooses: records are repartitioned first."
 
 _IS_ID = re.compile(r"(?:^|[^a-z])(?:id|uuid|guid|key|no|nr|number|ref)$|[#№]\s*$", re.IGNORECASE)
 _IS_NAME = re.compile(
@@ -70,6 +75,7 @@ class Shape:
         value_type: Of its values.
         group_by: The field to group by; None: the topic's key, or one group where there is none.
         has_keys: Whether the topic's records have keys.
+        is_misplaced: Whether keys are in other partitions than those that Kafka's producer in Java chooses.
         number: A numeric field to add up; None: there is none.
         id: A field that tells events apart; None: there is none.
         repeats: Which share of the first records have an id that came before; 0 where so many do that it is no id.
@@ -83,6 +89,7 @@ class Shape:
     value_type: pa.DataType
     group_by: FieldPath | None
     has_keys: bool
+    is_misplaced: bool
     number: FieldPath | None
     id: FieldPath | None
     repeats: float
@@ -142,6 +149,7 @@ def shape_of(archive: TopicVersion) -> Shape:
     fields = list(_fields((), archive.table_schema.field("value").type, records["value"]))
     keys = records["key"]
     has_keys = not len(keys) or keys.null_count < len(keys)
+    is_misplaced = has_keys and _is_misplaced(records, archive.partitions)
     group = None if has_keys else _group(fields)
     number = _number([one for one in fields if one is not group])
     found = _id(fields)
@@ -154,6 +162,7 @@ def shape_of(archive: TopicVersion) -> Shape:
         value_type=archive.table_schema.field("value").type,
         group_by=None if group is None else group.path,
         has_keys=has_keys,
+        is_misplaced=is_misplaced,
         number=None if number is None else number.path,
         id=None if found is None else found.path,
         repeats=repeats,
@@ -161,6 +170,7 @@ def shape_of(archive: TopicVersion) -> Shape:
         grace=grace,
         reasons={
             "group": _of_group(group, has_keys=has_keys),
+            **({"places": _OF_PLACES} if is_misplaced else {}),
             "number": _of_number(number),
             "id": _of_id(found, has_keys=has_keys),
             **({"repeats": said} if (said := _of_repeats(found, repeats, records)) else {}),
@@ -174,20 +184,35 @@ def example_shape(topic: str) -> Shape:
     names = ("order_id", "customer")
     fields = [*((name, pa.string()) for name in names), ("amount", pa.float64()), ("channel", pa.string())]
     day: tuple[int, Unit] = (1, "days")
-    return Shape(topic, pa.string(), pa.struct(fields), None, True, ("amount",), ("order_id",), 0.02, day, day)
+    return Shape(topic, pa.string(), pa.struct(fields), None, True, False, ("amount",), ("order_id",), 0.02, day, day)
 
 
 def _first_records(archive: TopicVersion) -> pa.Table:
-    """Keys, values and timestamps of the first records of some partitions."""
+    """Keys, values, timestamps and partitions of the first records of some partitions."""
     names = ["key", "value", "timestamp"]
     tables = []
     for partition in range(archive.partitions):
         reader = archive.reader(partition, columns=names, batch_rows=_SAMPLED // _PARTITIONS_SAMPLED)
-        tables += [pa.Table.from_batches([batch]).select(names) for batch in islice(reader, 1)]
+        for batch in islice(reader, 1):
+            place = pa.repeat(pa.scalar(partition, pa.int32()), batch.num_rows)
+            tables.append(pa.Table.from_batches([batch]).select(names).append_column("partition", place))
         if len(tables) == _PARTITIONS_SAMPLED:
             break
-    schema = pa.schema([archive.table_schema.field(name) for name in names])
+    schema = pa.schema([*(archive.table_schema.field(name) for name in names), ("partition", pa.int32())])
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _is_misplaced(records: pa.Table, partitions: int) -> bool:
+    """Whether a job would have to repartition records before it needs their keys; see `statelib.task.sinks`.
+
+    What a windowed aggregation has written is placed by the keys without their windows, and taken as it is.
+    """
+    keys = records["key"].combine_chunks()
+    if is_windowed_struct(keys.type):
+        return False
+    chosen = partition_for(KeyColumn(keys).serialized(), partitions)
+    elsewhere = (chosen != records["partition"].to_numpy()) & keys.is_valid().to_numpy(zero_copy_only=False)
+    return bool(elsewhere.any())
 
 
 def _fields(path: FieldPath, type_: pa.DataType, values: pa.ChunkedArray) -> Iterator[_Field]:

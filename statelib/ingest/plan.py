@@ -13,6 +13,7 @@ from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.envelopes import placed
 from statelib.ingest.envelopes.contents import Contents
+from statelib.ingest.envelopes.debezium import is_debezium
 from statelib.ingest.envelopes.kcat import BYTEWISE
 from statelib.ingest.fields import check_declared, has_rows, united_fields
 from statelib.ingest.formats.csv import CsvDialect
@@ -121,7 +122,13 @@ def plan_load(
         _check_some_are_read(lake, files, topic)
     if not schema.names and not has_rows(lake, files):
         return None, archive, ledger
-    shape, timestamps = record_shape(topic, lake, files, schema, archive)
+    try:
+        shape, timestamps = record_shape(topic, lake, files, schema, archive)
+    except ConfigurationError as error:
+        if topic.envelope == "debezium" or not is_debezium(schema):
+            raise
+        step = "if they are Debezium's changes of a database's rows: --envelope debezium"
+        raise ConfigurationError(f"{error.what}; rows have before and after", next_step=step, **error.place) from None
     plan = LoadPlan(
         topic=topic,
         files=tuple(files),
@@ -225,6 +232,6 @@ def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) ->
         before = loaded.get(file.path)
         if before is not None and (before.size_bytes, before.version) != (file.size_bytes, file.version):
             what = "a file has changed since it was loaded: its records are in the topic as they were"
-            step = "put what is new into a file of its own, or load all of them into another topic"
+            step = "move it out of the sources and put its new rows into another file, or load all into another topic"
             raise InputError(what, topic=topic.name, file=file.path, next_step=step)
     return [file for file in found if file.path not in loaded]

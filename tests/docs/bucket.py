@@ -66,10 +66,10 @@ def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 def orders(numbers: range) -> list[Sent]:
     """Orders of two partitions, 500 of each in 30 days; one in forty is there twice."""
-    chance = random.Random(numbers.start)
     sent = []
     for partition in range(2):
         for number in numbers:
+            chance = random.Random(2 * number + partition)
             at_ms = _JANUARY_MS + number * 30 * _DAY_MS // 500 + partition * 60_000
             value = {
                 "order_id": f"o-{partition}-{number}",

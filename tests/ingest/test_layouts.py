@@ -275,6 +275,15 @@ def test_changes_of_a_database_become_a_table(tmp_path: Path, ext: str, wrapped:
     assert bad["value"]["reason"] == "op: it is a truncation of the table"
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("options", [{"key": "id", "timestamp": "ts_ms"}, {}])
+def test_changes_that_are_taken_for_rows_are_told(tmp_path: Path, options: dict[str, str], wrapped: bool) -> None:
+    change = {"before": None, "after": {"id": 1}, "source": {"ts_ms": AT}, "op": "c", "ts": AT}
+    write_file(tmp_path / "changes.jsonl", [{"schema": None, "payload": change} if wrapped else change])
+    with pytest.raises(ConfigurationError, match="--envelope debezium"):
+        load(LakeTopic("t", str(tmp_path / "changes.jsonl"), **options), tmp_path / "w")
+
+
 @pytest.mark.parametrize("name", ["events.jsonl", "events-with-schemas.jsonl"])
 def test_changes_that_debezium_itself_made(tmp_path: Path, name: str) -> None:
     events = [json.loads(line) for line in (DEBEZIUM / name).read_text(encoding="utf-8").splitlines()]

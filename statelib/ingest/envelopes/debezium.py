@@ -28,6 +28,14 @@ _OF_ROWS = ("c", "r", "u", "d")
 _NOT_OF_ROWS = {"t": "a truncation of the table", "m": "a message, and no change of a row"}
 
 
+def is_debezium(schema: pa.Schema) -> bool:
+    """Whether rows look like Debezium's."""
+    names = schema.names
+    if "payload" in names and pa.types.is_struct(schema.field("payload").type):
+        names = [field.name for field in schema.field("payload").type]
+    return {"before", "after", "op", "source"} <= {*names}
+
+
 def from_debezium(rows: Rows) -> Rows:
     """The fields of the database's rows, with the columns of `statelib.ingest.envelopes.placed`."""
     given = {name: rows.columns[name] for name in rows.columns.schema.names if placed.is_beside(name)}

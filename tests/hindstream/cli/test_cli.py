@@ -189,3 +189,10 @@ def test_planning_without_archives_says_so(tmp_path) -> None:
     result = hindstream("plan", "hindstream.demo.job:job", "--warehouse", "w", cwd=tmp_path)
     assert result.returncode == 78
     assert "no topic archive" in result.stderr
+
+
+def test_ctrl_c_says_what_comes_next(tmp_path) -> None:
+    (tmp_path / "job.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ended = hindstream("describe", "job.py:job", cwd=tmp_path)
+    assert ended.returncode == 130
+    assert ended.stderr.strip() == "hindstream: interrupted. Next: run the same command again, it continues"

@@ -25,6 +25,7 @@ from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import TIMESTAMP, topic_schema
 from tests.command import hindstream, run
 from tests.hindstream.projects.topics import RECORDS, TOPICS, make_topic
+from tests.ingest.lake import load, write_file
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -128,6 +129,24 @@ def test_ids_that_most_records_share_are_no_ids_of_events(tmp_path, ids, dropped
     shape = shape_of(archive.refresh())
     assert bool(shape.repeats) is dropped
     assert ("repeats" in shape.reasons) is dropped
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_keys_that_are_not_where_kafka_puts_them_are_repartitioned(tmp_path, template) -> None:
+    rows = [{"k": f"k{n % 5}", "amount": 1.0, "at": n * 1000, "p": n % 5 % 2, "o": n} for n in range(90)]
+    write_file(tmp_path / "a.jsonl", rows)
+    options = {"value": "amount", "timestamp": "at", "timestamp_unit": "ms", "partition": "p", "offset": "o"}
+    load(LakeTopic("misplaced", str(tmp_path / "a.jsonl"), key="k", **options), tmp_path / "w")
+    shape = shape_of(open_archive(Storage(str(tmp_path / "w")), "misplaced"))
+    made = make_project(tmp_path / "p", template, shape, warehouse=str(tmp_path / "w"))
+    assert any("repartitioned first" in reason for reason in made.reasons)
+    (test,) = its_tests(made.folder)
+    test()
+    job = load_job(str(made.folder / made.reference))
+    pipeline = Pipeline(tmp_path, job.topology, job.name, warehouse=str(tmp_path / "w"))
+    pipeline.run(end_of_input="seal")
+    windows_and_keys = {"aggregation": 2 * 5, "deduplication": 5}
+    assert len(pipeline.output(made.sink)) == windows_and_keys[template]
 
 
 def test_records_that_come_twice_are_told_where_no_id_tells_them(tmp_path) -> None:
