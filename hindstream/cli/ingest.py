@@ -49,7 +49,7 @@ _LAYOUTS = {
     "kcat": "rows of kcat: partitions and offsets are theirs",
 }
 _SCATTERED = {False: "Leave --key out, and group by the field.", True: "Let the job begin with repartition()."}
-_GAPS_SHOWN = 5
+_SHOWN = 5
 _MOSTLY = 0.9
 
 
@@ -125,7 +125,7 @@ def print_loaded(loaded: Loaded, out: Results, seconds: float | None = None) -> 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column()
-    before = f", {count_text(loaded.known)} loaded before" if loaded.known else ""
+    before = _loaded_before(loaded.known, loaded.moved)
     size = sum(file.size_bytes for file in loaded.files)
     table.add_row("files", f"{count_text(len(loaded.files))} ({bytes_text(size)}){before}")
     table.add_row("records", count_text(loaded.records) + ("" if seconds is None else f" in {seconds_text(seconds)}"))
@@ -134,14 +134,26 @@ def print_loaded(loaded: Loaded, out: Results, seconds: float | None = None) -> 
     if loaded.min_timestamp_ms is not None:
         table.add_row("time", f"{time_text(loaded.min_timestamp_ms)} to {time_text(loaded.max_timestamp_ms)}")
     table.add_row("timestamps", loaded.timestamps)
+    if loaded.copies:
+        table.add_row("copies", f"{counted(len(loaded.copies), 'file')} with the content of others, loaded once more")
+    for path, other in loaded.copies[:_SHOWN]:
+        table.add_row("", f"{path}, as {other}")
     if loaded.gaps:
         missing = sum(gap.last_offset - gap.first_offset + 1 for gap in loaded.gaps)
         table.add_row("gaps", f"{counted(missing, 'offset')} in no file, in {counted(len(loaded.gaps), 'place')}")
-    for gap in loaded.gaps[:_GAPS_SHOWN]:
+    for gap in loaded.gaps[:_SHOWN]:
         where = f"partition {gap.partition}, {gap.first_offset} to {gap.last_offset}"
         table.add_row("", f"{where}, before {gap.before}")
     out.say(f"{loaded.topic}, load {loaded.number}")
     out.table(table)
+
+
+def _loaded_before(known: int, moved: int) -> str:
+    if not known:
+        return ""
+    return f", {count_text(known)} loaded before" + (
+        f" ({count_text(moved)} under another path or time)" if moved else ""
+    )
 
 
 def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Output = "table") -> None:
@@ -157,7 +169,7 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
             out.say(f"{topic.name}: nothing is new. {counted(len(ledger.files()), 'file')} had been loaded before.")
             return
         profile = profile_of(plan, now_ms())
-    before = f", {count_text(profile.known)} loaded before" if profile.known else ""
+    before = _loaded_before(profile.known, profile.moved)
     out.say(
         f"{topic.name}: {counted(profile.files, 'new file')} ({bytes_text(profile.size_bytes)}){before},"
         f" about {counted(profile.rows, 'row')}. Of a sample of {count_text(profile.sampled)}:"

@@ -54,6 +54,7 @@ class IngestedFile(Data):
         version: What changes when its content does.
         records: How many records it came to.
         bad_rows: How many of its rows went to the quarantine.
+        content: See `statelib.ingest.sources.content.content_of`.
     """
 
     path: str
@@ -61,6 +62,7 @@ class IngestedFile(Data):
     version: str
     records: int
     bad_rows: int
+    content: str | None = None
 
 
 class KnownFile(IngestedFile):
@@ -84,7 +86,8 @@ class Ingest(Document):
         declaration: What was asked for, as `statelib.ingest.declared` writes it.
         timestamps: How timestamps were read, in words.
         files: In the order of their paths.
-        rewritten: Files of tables that hold rows which were loaded from others: they are known, and never loaded.
+        rewritten: Files that hold rows which had been loaded: a table has rewritten others into them, or they were
+            loaded under another path or time. They are known, and never loaded.
         quarantined: The quarantine's files with the rows that could not be loaded.
         made_at_ms: When.
         earlier: The files of all loads before, those of the first load first; None: the documents of these say it.
@@ -172,11 +175,11 @@ class Ledger:
         return {file.path: file for file, is_rewritten in self._all() if not is_rewritten}
 
     def known(self) -> dict[str, IngestedFile]:
-        """The same, and the files into which tables have rewritten them; those of the first load first."""
+        """The same, and the files that hold their rows now; those of the first load first."""
         return {file.path: file for file, _ in self._all()}
 
     def _all(self) -> Iterator[tuple[IngestedFile, bool]]:
-        """The files of all loads, and whether tables have rewritten others into them."""
+        """The files of all loads, and whether they hold rows that had been loaded."""
         for load in self.loads:
             yield from ((file, file.is_rewritten) for file in load.earlier or ())
             yield from ((file, False) for file in load.files)
@@ -187,10 +190,10 @@ class Ledger:
         """What the next load says of all loads before it; None: nothing."""
         if (self.number + 1) % _FULL_EVERY:
             return None
-        known = {file.path: (file, is_rewritten) for file, is_rewritten in self._all()}
+        known = {(file.path, is_rewritten): file for file, is_rewritten in self._all()}
         return tuple(
             KnownFile(**file.model_dump(exclude={"is_rewritten"}), is_rewritten=is_rewritten)
-            for file, is_rewritten in known.values()
+            for (_, is_rewritten), file in known.items()
         )
 
     def write(self, load: Ingest) -> None:

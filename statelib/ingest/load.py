@@ -47,6 +47,7 @@ class Loaded:
         number: The load's; None: no file was new.
         files: The new files.
         known: How many files were loaded before.
+        moved: How many of these were loaded under another path or time.
         records: How many were added.
         bad_rows: How many rows went to the quarantine.
         timestamps: How timestamps were read, in words.
@@ -54,12 +55,14 @@ class Loaded:
         max_timestamp_ms: The same.
         gaps: Offsets that no file has, where files tell offsets.
         schema: The archive's.
+        copies: Of new files with records whose content another file has too: their paths, and that file's.
     """
 
     topic: str
     number: int | None
     files: tuple[IngestedFile, ...]
     known: int
+    moved: int
     records: int
     bad_rows: int
     timestamps: str
@@ -67,6 +70,7 @@ class Loaded:
     max_timestamp_ms: int | None
     gaps: tuple[Gap, ...]
     schema: pa.Schema | None
+    copies: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -110,7 +114,7 @@ class Load:
         schema = self._archive.schema if self._archive is not None else None
         timestamps = newest.timestamps if newest else ""
         return Loaded(
-            self.topic.archive_name, None, (), len(self._ledger.files()), 0, 0, timestamps, None, None, (), schema
+            self.topic.archive_name, None, (), len(self._ledger.files()), 0, 0, 0, timestamps, None, None, (), schema
         )
 
     def sort_files(self, spill: Storage, budget_bytes: int, *, in_memory: bool) -> SortFiles:
@@ -228,10 +232,7 @@ class Load:
             declaration=declaration_of(self.topic),
             timestamps=self.plan.timestamps,
             files=tuple(file for part in parts for file in part.files),
-            rewritten=tuple(
-                IngestedFile(path=one.path, size_bytes=one.size_bytes, version=one.version, records=0, bad_rows=0)
-                for one in self.plan.rewritten
-            ),
+            rewritten=self.plan.rewritten,
             quarantined=stage_quarantined(
                 self.warehouse,
                 self.topic.archive_name,
@@ -260,6 +261,7 @@ class Load:
             number=load.number,
             files=load.files,
             known=self.plan.known,
+            moved=self.plan.moved,
             records=sum(file.records for file in load.files),
             bad_rows=sum(file.bad_rows for file in load.files),
             timestamps=load.timestamps,
@@ -267,7 +269,15 @@ class Load:
             max_timestamp_ms=max(times, default=None),
             gaps=self._gaps,
             schema=archive.schema,
+            copies=() if self.plan.shape.keeps_offsets else _copies(load.files, self._ledger.files().values()),
         )
+
+
+def _copies(files: Iterable[IngestedFile], former: Iterable[IngestedFile]) -> tuple[tuple[str, str], ...]:
+    """Each file with records whose content one before it has, with that one."""
+    first = {file.content: file.path for file in former if file.content is not None}
+    told = ((file, first.setdefault(file.content, file.path)) for file in files if file.content and file.records)
+    return tuple((file.path, path) for file, path in told if path != file.path)
 
 
 def _stream_times(archive: TopicArchive) -> dict[int, int | None]:

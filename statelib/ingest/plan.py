@@ -21,9 +21,10 @@ from statelib.ingest.formats.read import FileReader
 from statelib.ingest.lake_rows import LakeReader
 from statelib.ingest.layout import laid_out
 from statelib.ingest.ledger import Ledger
+from statelib.ingest.new_files import known_as, new_files
 from statelib.ingest.record_shape import record_shape, types_in
 from statelib.ingest.sources.find import find_files
-from statelib.ingest.sources.folders import with_file_fields, with_folder_fields
+from statelib.ingest.sources.folders import OF_FILES, with_file_fields, with_folder_fields
 from statelib.ingest.values.deserializers import REGISTRY, deserializer
 from statelib.ingest.values.fields import OF_FILE, columns_in
 from statelib.ingest.values.types import type_named
@@ -31,6 +32,7 @@ from statelib.ingest.values.types import type_named
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from statelib.ingest.ledger import IngestedFile
     from statelib.ingest.records import RecordShape
     from statelib.ingest.sources.files import SourceFile
     from statelib.ingest.sources.queries import RunQuery
@@ -46,8 +48,9 @@ class LoadPlan:
     Attributes:
         topic: What was asked for.
         files: The new files, ordered by path.
-        rewritten: Files of tables that hold rows which were loaded from others.
+        rewritten: Files that hold rows which had been loaded, as the ledger is going to know them.
         known: How many files were loaded before.
+        moved: How many of these were loaded under another path or time.
         reader: Reads them.
         shape: Makes records of their rows.
         schema: The fields of all of them, as far as files tell beforehand.
@@ -56,8 +59,9 @@ class LoadPlan:
 
     topic: LakeTopic
     files: tuple[SourceFile, ...]
-    rewritten: tuple[SourceFile, ...]
+    rewritten: tuple[IngestedFile, ...]
     known: int
+    moved: int
     reader: LakeReader
     shape: RecordShape
     schema: pa.Schema
@@ -98,7 +102,9 @@ def plan_load(
     before = {file.path: (file.size_bytes, file.version) for file in ledger.known().values()}
     there = find_files(topic.sources, source_options, before, run_query)
     layout, found = laid_out(topic, [file for file in there if not file.is_rewritten], reader, before)
-    files = _new_files(found, ledger, topic)
+    asked = _columns_asked(topic)
+    names_count = not asked.isdisjoint(OF_FILES)
+    files, again = new_files(found, ledger.known(), source_options, names_count=names_count, topic=topic.name)
     if not files:
         return None, archive, ledger
     _check_timezone(topic)
@@ -109,7 +115,7 @@ def plan_load(
     if lake.has_plain_rows:
         reader = replace(reader, types=given, fixed=frozenset(given), declared=frozenset(declared))
         lake = replace(lake, files=reader)
-    files = _with_what_paths_tell(topic, lake, files, given)
+    files = _with_what_paths_tell(asked, lake, files, given)
     schema, types, mixed = united_fields(lake, files, given, had or declared)
     if archive is None:
         check_declared(topic, schema, reader, files)
@@ -132,8 +138,9 @@ def plan_load(
     plan = LoadPlan(
         topic=topic,
         files=tuple(files),
-        rewritten=tuple(file for file in there if file.is_rewritten),
+        rewritten=(*again, *(known_as(file) for file in there if file.is_rewritten)),
         known=len(found) - len(files),
+        moved=len(again),
         reader=lake,
         shape=shape,
         schema=schema,
@@ -164,16 +171,20 @@ def _check_timezone(topic: LakeTopic) -> None:
         ) from None
 
 
+def _columns_asked(topic: LakeTopic) -> set[str]:
+    """The columns that parts of records are made of."""
+    value = [topic.value] if isinstance(topic.value, str) else topic.value
+    paths = [topic.key, topic.timestamp, topic.partition, topic.offset, topic.order, *value]
+    return {name for path in paths if path is not None for name in columns_in(path)}
+
+
 def _with_what_paths_tell(
-    topic: LakeTopic, lake: LakeReader, files: list[SourceFile], types: Mapping[str, pa.DataType]
+    asked: set[str], lake: LakeReader, files: list[SourceFile], types: Mapping[str, pa.DataType]
 ) -> list[SourceFile]:
     """The files with the fields that their folders tell, and with what is asked for of the files themselves.
 
     Of plain rows a folder's field is a field of the value. A record's value that was one already stays as it was.
     """
-    value = [topic.value] if isinstance(topic.value, str) else topic.value
-    paths = [topic.key, topic.timestamp, topic.partition, topic.offset, topic.order, *value]
-    asked = {name for path in paths if path is not None for name in columns_in(path)}
     files = with_file_fields(files, asked, OF_FILE)
     if lake.has_plain_rows:
         return with_folder_fields(files, types, None)
@@ -219,19 +230,3 @@ def _check_some_are_read(lake: LakeReader, files: Sequence[SourceFile], topic: L
     raise InputError(
         f"a row cannot become a record: {row.reason}", file=files[0].path, row=row.row, field=row.field, next_step=step
     )
-
-
-def _new_files(found: Sequence[SourceFile], ledger: Ledger, topic: LakeTopic) -> list[SourceFile]:
-    """Those that have not been loaded.
-
-    Raises:
-        InputError: One that has been loaded is not what it was.
-    """
-    loaded = ledger.known()
-    for file in found:
-        before = loaded.get(file.path)
-        if before is not None and (before.size_bytes, before.version) != (file.size_bytes, file.version):
-            what = "a file has changed since it was loaded: its records are in the topic as they were"
-            step = "move it out of the sources and put its new rows into another file, or load all into another topic"
-            raise InputError(what, topic=topic.name, file=file.path, next_step=step)
-    return [file for file in found if file.path not in loaded]

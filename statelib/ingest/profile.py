@@ -87,6 +87,7 @@ class Profile:
     Attributes:
         files: How many files are new, and `known` how many were loaded before.
         known: The same.
+        moved: How many of the latter were loaded under another path or time.
         size_bytes: Of the new files.
         rows: How many rows they have, about.
         sampled: How many rows this profile is of.
@@ -107,6 +108,7 @@ class Profile:
 
     files: int
     known: int
+    moved: int
     size_bytes: int
     rows: int
     sampled: int
@@ -170,6 +172,7 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
     return Profile(
         files=len(plan.files),
         known=plan.known,
+        moved=plan.moved,
         size_bytes=plan.size_bytes,
         rows=rows_in_all,
         sampled=together.num_rows,

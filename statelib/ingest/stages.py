@@ -17,6 +17,7 @@ from statelib.ingest.bad_rows import BadRows, bad_row_runs
 from statelib.ingest.ledger import IngestedFile
 from statelib.ingest.merge import write_partition
 from statelib.ingest.runs import RunWriter
+from statelib.ingest.sources.content import content_of
 from statelib.ingest.sources.find import check_unchanged
 from statelib.ingest.values.types import united_text
 from statelib.topics.writer import PartitionWriter
@@ -109,10 +110,11 @@ class SortFiles:
                 runs.add(records)
                 count += records.num_rows
                 progress(records.num_rows, 0)
+            content = content_of(file)
             check_unchanged(file, self.plan.reader.files.options)
             values[file.path] = value
-            account = {"path": file.path, "size_bytes": file.size_bytes, "version": file.version}
-            accounts.append(IngestedFile(**account, records=count, bad_rows=bad))
+            kept = {"path": file.path, "size_bytes": file.size_bytes, "version": file.version}
+            accounts.append(IngestedFile(**kept, content=content, records=count, bad_rows=bad))
             progress(0, file.size_bytes)
         made = runs.finish(in_memory=self.in_memory)
         apart_runs = bad_rows.finish(in_memory=self.in_memory)

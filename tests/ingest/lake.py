@@ -87,11 +87,16 @@ def begin(
 
 
 def load(
-    topic: LakeTopic, warehouse: Path, on_bad_record: OnBadRecord = "fail", *, budget_bytes: int = 1 << 26
+    topic: LakeTopic,
+    warehouse: Path,
+    on_bad_record: OnBadRecord = "fail",
+    *,
+    budget_bytes: int = 1 << 26,
+    options: Mapping[str, str] | None = None,
 ) -> Loaded:
     """A whole load in this process."""
     spill = Storage(str(warehouse.parent / f"{warehouse.name}-spill"))
-    return load_here(begin(topic, warehouse, on_bad_record), spill, budget_bytes, no_progress)
+    return load_here(begin(topic, warehouse, on_bad_record, options), spill, budget_bytes, no_progress)
 
 
 def records_of(warehouse: Path, topic: str) -> list[dict[str, Any]]:
