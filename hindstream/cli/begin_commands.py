@@ -36,9 +36,12 @@ def demo(
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's folder; files that are there stay.")],
     template: Annotated[
-        Literal["aggregation", "deduplication"],
-        typer.Option(help="What the job does: add records up in windows, or drop those that come twice."),
-    ] = "aggregation",
+        Literal["aggregation", "deduplication", "table"] | None,
+        typer.Option(
+            help="What the job does: add records up in windows (the default), drop those that come twice, or add up the"
+            " rows of a table (the default where the topic has deletions)."
+        ),
+    ] = None,
     topic: Annotated[
         str | None,
         typer.Option(

@@ -101,6 +101,10 @@ def ingest(
         typer.Option(help="Between values of CSV. Default: detected. Behind values of .bin. Default: a line break."),
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV and JSON. Default: utf-8.")] = None,
+    decimal_separator: Annotated[
+        Literal[".", ","] | None,
+        typer.Option(help="Of numbers in CSV. With a comma, points stand between thousands: 1.822,84."),
+    ] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="The columns of CSV whose first line does not name them.")
     ] = None,
@@ -147,7 +151,8 @@ def ingest(
         "timestamp_format": timestamp_format, "timezone": timezone, "order": order, "partitions": partitions,
         "format": format, "layout": layout, "envelope": envelope, "types": types, "delimiter": delimiter,
         "columns": tuple(columns.split(",")) if columns else None, "value_encoding": value_encoding,
-        "file_name_template": file_name_template, "encoding": encoding, "key_serde": key_serde,
+        "file_name_template": file_name_template, "encoding": encoding,
+        "decimal_separator": decimal_separator, "key_serde": key_serde,
         "value_serde": value_serde, "registry": registry, "on_bad_record": on_bad_record,
     }  # fmt: skip
     asked = lake_topic(topic, tuple(sources or ()), {name: given for name, given in options.items() if given}, given)

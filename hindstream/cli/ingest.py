@@ -148,6 +148,24 @@ def print_loaded(loaded: Loaded, out: Results, seconds: float | None = None) -> 
     out.table(table)
 
 
+def _number_hints(profile: Profile, topic: LakeTopic) -> Iterator[str]:
+    """What is said of fields of text that are numbers but for some."""
+    for of_text in profile.fields:
+        name, filled = of_text.name, profile.valued - of_text.nulls
+        if not filled or name in topic.types:
+            continue
+        if _MOSTLY * filled < of_text.numbers:
+            yield (
+                f"Of {count_text(filled)} values of {name}, {count_text(of_text.numbers)} are numbers: --type"
+                f" {shlex.quote(f'{name}=double')} reads them as such, and makes bad rows of the others."
+            )
+        elif _MOSTLY * filled < of_text.comma_numbers:
+            yield (
+                f"Of {count_text(filled)} values of {name}, {count_text(of_text.comma_numbers)} are numbers with a"
+                " decimal comma: --decimal-separator , reads them."
+            )
+
+
 def _loaded_before(known: int, moved: int) -> str:
     if not known:
         return ""
@@ -176,14 +194,8 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
     )
     out.table(_fields(profile))
     out.table(_facts(profile, topic))
-    for of_text in profile.fields:
-        name, filled = of_text.name, profile.sampled - of_text.nulls
-        if filled and _MOSTLY * filled < of_text.numbers and name not in topic.types:
-            option = shlex.quote(f"{name}=double")
-            out.say(
-                f"Of {count_text(filled)} values of {name}, {count_text(of_text.numbers)} are numbers: --type {option}"
-                " reads them as such, and makes bad rows of the others."
-            )
+    for hint in _number_hints(profile, topic):
+        out.say(hint)
     if profile.scattered_keys:
         keys = counted(profile.distinct_keys, "key")
         out.say(
@@ -196,6 +208,8 @@ def print_profile(topic: LakeTopic, settings: Settings, command: str, output: Ou
     unreadable = profile.times.unreadable
     if 2 * unreadable > profile.sampled:
         out.say(f"\nNext: say how timestamps are written, such as {_time_option(plan)}")
+    elif profile.bad_rows == profile.sampled + profile.unread:
+        out.say("\nNext: choose options by which these rows can be read; no row of the sample can be loaded as it is")
     else:
         out.say(f"\nNext: {command}")
     out.result(profile)
@@ -224,7 +238,7 @@ def _fields(profile: Profile) -> Table:
     table.add_column("type")
     table.add_column("null", justify="right", no_wrap=True)
     for field in profile.fields:
-        table.add_row(field.name, str(field.type), percent_text(field.nulls, profile.sampled))
+        table.add_row(field.name, str(field.type), percent_text(field.nulls, profile.valued))
     return table
 
 
@@ -237,7 +251,8 @@ def _facts(profile: Profile, topic: LakeTopic) -> Table:
         table.add_row("layout", _LAYOUTS[profile.layout])
     table.add_row("timestamps", times.read_as)
     if times.first_ms is not None:
-        table.add_row("time", f"{time_text(times.first_ms)} to {time_text(times.last_ms)}")
+        of_sample = " in the sample" if profile.sampled + profile.unread < profile.rows else ""
+        table.add_row("time", f"{time_text(times.first_ms)} to {time_text(times.last_ms)}{of_sample}")
     table.add_row("out of order", _disorder(times, profile.sampled))
     wrong = {
         "missing": times.missing,
@@ -251,8 +266,10 @@ def _facts(profile: Profile, topic: LakeTopic) -> Table:
     least, most = min(profile.partition_rows), max(profile.partition_rows)
     spread = count_text(least) if least == most else f"{count_text(least)} to {count_text(most)}"
     table.add_row("partitions", f"{len(profile.partition_rows)}, with about {spread} each")
-    repeats = [f"{name} {percent_text(count, profile.sampled)}" for name, count in profile.ids]
-    repeats.append(f"whole rows {percent_text(profile.repeated_rows, profile.sampled)}")
+    if profile.deletions:
+        table.add_row("deletions", percent_text(profile.deletions, profile.sampled))
+    repeats = [f"{name} {percent_text(count, profile.valued)}" for name, count in profile.ids]
+    repeats.append(f"whole rows {percent_text(profile.repeated_rows, profile.valued)}")
     table.add_row("repeated", ", ".join(repeats))
     table.add_row("bad rows", percent_text(profile.bad_rows, profile.sampled + profile.unread))
     return table

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from statelib.topics.archive import TopicArchive
 
 
-def make(name: str, template: Template, topic: str | None, settings: Settings, output: Output) -> None:
+def make(name: str, template: Template | None, topic: str | None, settings: Settings, output: Output) -> None:
     """Makes a project, and prints what is in it and what comes next.
 
     Raises:
@@ -33,7 +33,8 @@ def make(name: str, template: Template, topic: str | None, settings: Settings, o
     else:
         storage = existing_storage(settings.warehouse, settings.store_options)
         archive = open_archive(storage, topic)
-        shape = shape_of(archive)
+        declaration = _declaration(storage, archive)
+        shape = shape_of(archive, is_changes=(declaration or {}).get("envelope") == "debezium")
         taken = {*topics_in(storage), *(path.rpartition("/")[2] for path in storage.folders("jobs"))}
         made = make_project(
             Path(name),
@@ -41,10 +42,10 @@ def make(name: str, template: Template, topic: str | None, settings: Settings, o
             shape,
             warehouse=storage.uri(""),
             taken=taken,
-            declaration=_declaration(storage, archive),
+            declaration=declaration,
         )
     out = Results(output)
-    out.say(f"{made.folder.resolve().name}: {TEMPLATES[template]}, from {made.topic} to {made.sink}.")
+    out.say(f"{made.folder.resolve().name}: {TEMPLATES[made.template]}, from {made.topic} to {made.sink}.")
     for reason in made.reasons:
         out.say(reason)
     for file in made.files:

@@ -60,6 +60,7 @@ def _data(warehouse: Storage, job: str, runs: list[RunDocuments]) -> dict[str, A
                 "records_in": run.plan.records,
                 "records_out": run.records_out,
                 "records_by_topic": run.records_by_topic,
+                "late": _late(run),
                 "held": sum(metrics.held_after for metrics in run.nodes.values()),
                 "state_bytes": run.state_bytes,
                 "checks": None if run.audit is None else len(run.audit.checks),
@@ -81,7 +82,7 @@ def _runs_table(runs: list[RunDocuments]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in ("run", "slice before", "status"):
         table.add_column(name, no_wrap=True)
-    for name in ("in", "out", "held", "state", "checks"):
+    for name in ("in", "out", "late", "held", "state", "checks"):
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
         held = sum(metrics.held_after for metrics in run.nodes.values())
@@ -93,11 +94,17 @@ def _runs_table(runs: list[RunDocuments]) -> Table:
             f"{run.status}, sealed" if run.sealed else run.status,
             count_text(run.plan.records),
             count_text(run.records_out),
+            count_text(_late(run)),
             count_text(held),
             bytes_text(run.state_bytes),
             f"{passed}/{len(checks)}" if run.audit else "",
         )
     return table
+
+
+def _late(run: RunDocuments) -> int:
+    """How many records came to operators after their windows had closed."""
+    return sum(metrics.accounts.get("late", 0) for metrics in run.nodes.values())
 
 
 def _stores_table(run: RunDocuments) -> Table:

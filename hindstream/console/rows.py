@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from contextlib import suppress
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RowFormat = Literal["table", "json", "csv"]
+
+
+_DIGITS = 15
+"""Of a double in a table: more than these tell how sums are rounded (0.1 + 0.2), and not what they are."""
 
 
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -64,11 +69,13 @@ def write_rows(
 
 
 def _readable(value: Any) -> Any:
-    """The same with text in the place of bytes that are printable UTF-8."""
+    """The same with text in the place of bytes that are printable UTF-8, and doubles without what rounding leaves."""
     if isinstance(value, dict):
         return {name: _readable(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_readable(inner) for inner in value]
+    if isinstance(value, float) and isfinite(value):
+        return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, bytes):
         with suppress(UnicodeDecodeError):
             text = value.decode()

@@ -7,28 +7,29 @@ import re
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hindstream.projects.sample_files import sample_files
 from hindstream.projects.shape import example_shape
 from hindstream.projects.source_text import declared_type, literal
-from hindstream.projects.template_texts import aggregation_texts, deduplication_texts
+from hindstream.projects.template_texts import aggregation_texts, deduplication_texts, table_texts
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.lake_topic import LakeTopic
 from statelib.settings.value_sources import FILE_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from hindstream.projects.shape import Choice, Shape
 
-Template = Literal["aggregation", "deduplication"]
+Template = Literal["aggregation", "deduplication", "table"]
 
 TEMPLATES: dict[Template, str] = {
     "aggregation": "records of each key counted and added up in windows",
     "deduplication": "each event once",
+    "table": "rows of a table as they are, counted and added up",
 }
 
 SAMPLE_DECLARATION: dict[str, object] = {
@@ -42,8 +43,15 @@ SAMPLE_DECLARATION: dict[str, object] = {
 _CHOICES: dict[Template, tuple[Choice, ...]] = {
     "aggregation": ("group", "places", "number", "repeats", "times"),
     "deduplication": ("places", "id"),
+    "table": ("table", "category", "places", "number"),
 }
 """What a template needs."""
+
+_TEXTS: dict[Template, Callable[[Shape], dict[str, Any]]] = {
+    "aggregation": aggregation_texts,
+    "deduplication": deduplication_texts,
+    "table": table_texts,
+}
 
 _SCHEME = re.compile(r"[a-z0-9+]{2,}:")
 """Of URLs, and of tables and queries: ``s3://``, ``delta:``."""
@@ -58,6 +66,7 @@ class Project:
     Attributes:
         folder: Where.
         files: What was written, below it.
+        template: What the job does.
         job: The job's name.
         reference: How commands name it, in the folder.
         topic: What it reads.
@@ -69,6 +78,7 @@ class Project:
 
     folder: Path
     files: tuple[str, ...]
+    template: Template
     job: str
     reference: str
     topic: str
@@ -80,7 +90,7 @@ class Project:
 
 def make_project(
     folder: Path,
-    template: Template,
+    template: Template | None,
     shape: Shape | None = None,
     *,
     warehouse: str | None = None,
@@ -91,7 +101,7 @@ def make_project(
 
     Args:
         folder: Where; made if it is not there. Settings that are there stay.
-        template: What the job does.
+        template: What the job does; None: ``table`` where the topic is one, else ``aggregation``.
         shape: Of the topic that it reads; None: the project has a topic of its own, of made-up orders.
         warehouse: Where the topic is; None: in the project.
         taken: Names of jobs and topics that are there already.
@@ -100,14 +110,19 @@ def make_project(
 
     Raises:
         ConfigurationError: One of the files is there already, or the folder cannot be written; nothing is written over.
+            Or the topic has no keys, and a table is asked for.
     """
     of = shape or example_shape("orders")
     if shape is None:
         declaration = SAMPLE_DECLARATION
-    verb = f"by-{of.window[1][:-1]}" if template == "aggregation" else "once"
-    sink = _free_name(_job_name(f"{of.topic}-{verb}"), taken)
+    template = template or ("table" if of.is_table and of.has_keys else "aggregation")
+    if template == "table" and not of.has_keys:
+        step = "load it with --key, or choose another template"
+        raise ConfigurationError("a topic without keys is no table", topic=of.topic, next_step=step)
+    ending = {"aggregation": f"by-{of.window[1][:-1]}", "deduplication": "once", "table": _by(of)}[template]
+    sink = _free_name(_job_name(f"{of.topic}-{ending}"), taken)
     module = _identifier(sink)
-    fields = aggregation_texts(of) if template == "aggregation" else deduplication_texts(of)
+    fields = _TEXTS[template](of)
     reasons = tuple(of.reasons[choice] for choice in _CHOICES[template] if choice in of.reasons)
     keeps_settings = (folder / FILE_NAME).exists()
     page = {
@@ -141,6 +156,7 @@ def make_project(
     return Project(
         folder=folder,
         files=tuple(texts),
+        template=template,
         job=sink,
         reference=f"jobs/{module}.py:job",
         topic=of.topic,
@@ -149,6 +165,10 @@ def make_project(
         has_sample=shape is None,
         lake=None if declaration is None else f"jobs/lake.py:{_identifier(of.topic)}",
     )
+
+
+def _by(of: Shape) -> str:
+    return f"by-{of.category[-1]}" if of.category else "now"
 
 
 def _declared(declaration: Mapping[str, object]) -> list[str]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Unit = Literal["minutes", "hours", "days"]
 
-Choice = Literal["group", "places", "number", "id", "repeats", "times"]
+Choice = Literal["group", "category", "table", "places", "number", "id", "repeats", "times"]
 
 UNIT_MS: dict[Unit, int] = {"minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 
@@ -76,6 +76,8 @@ class Shape:
         group_by: The field to group by; None: the topic's key, or one group where there is none.
         has_keys: Whether the topic's records have keys.
         is_misplaced: Whether keys are in other partitions than those that Kafka's producer in Java chooses.
+        is_table: Whether records are versions of rows: some have no value, and delete the row of their key.
+        category: A text of the values that repeats; None: there is none.
         number: A numeric field to add up; None: there is none.
         id: A field that tells events apart; None: there is none.
         repeats: Which share of the first records have an id that came before; 0 where so many do that it is no id.
@@ -90,6 +92,8 @@ class Shape:
     group_by: FieldPath | None
     has_keys: bool
     is_misplaced: bool
+    is_table: bool
+    category: FieldPath | None
     number: FieldPath | None
     id: FieldPath | None
     repeats: float
@@ -139,8 +143,12 @@ class _Field:
         return bool(_IS_ID.search(re.sub(r"([a-z])(Id|Key|No|Nr)$", r"\1_\2", self.name)))
 
 
-def shape_of(archive: TopicVersion) -> Shape:
+def shape_of(archive: TopicVersion, *, is_changes: bool = False) -> Shape:
     """What a topic suggests.
+
+    Args:
+        archive: The topic.
+        is_changes: Whether its records are known to be changes of a database's rows.
 
     Raises:
         InputError: A file of it cannot be read.
@@ -151,6 +159,8 @@ def shape_of(archive: TopicVersion) -> Shape:
     has_keys = not len(keys) or keys.null_count < len(keys)
     is_misplaced = has_keys and _is_misplaced(records, archive.partitions)
     group = None if has_keys else _group(fields)
+    category = next(iter(_categories(fields)), None)
+    is_table = is_changes or records["value"].null_count > 0
     number = _number([one for one in fields if one is not group])
     found = _id(fields)
     window, grace, of_times = _times(archive)
@@ -163,6 +173,8 @@ def shape_of(archive: TopicVersion) -> Shape:
         group_by=None if group is None else group.path,
         has_keys=has_keys,
         is_misplaced=is_misplaced,
+        is_table=is_table,
+        category=None if category is None else category.path,
         number=None if number is None else number.path,
         id=None if found is None else found.path,
         repeats=repeats,
@@ -170,6 +182,8 @@ def shape_of(archive: TopicVersion) -> Shape:
         grace=grace,
         reasons={
             "group": _of_group(group, has_keys=has_keys),
+            "table": _of_table(is_table=is_table),
+            "category": _of_category(category),
             **({"places": _OF_PLACES} if is_misplaced else {}),
             "number": _of_number(number),
             "id": _of_id(found, has_keys=has_keys),
@@ -184,7 +198,21 @@ def example_shape(topic: str) -> Shape:
     names = ("order_id", "customer")
     fields = [*((name, pa.string()) for name in names), ("amount", pa.float64()), ("channel", pa.string())]
     day: tuple[int, Unit] = (1, "days")
-    return Shape(topic, pa.string(), pa.struct(fields), None, True, False, ("amount",), ("order_id",), 0.02, day, day)
+    return Shape(
+        topic=topic,
+        key_type=pa.string(),
+        value_type=pa.struct(fields),
+        group_by=None,
+        has_keys=True,
+        is_misplaced=False,
+        is_table=False,
+        category=("channel",),
+        number=("amount",),
+        id=("order_id",),
+        repeats=0.02,
+        window=day,
+        grace=day,
+    )
 
 
 def _first_records(archive: TopicVersion) -> pa.Table:
@@ -227,8 +255,13 @@ def _fields(path: FieldPath, type_: pa.DataType, values: pa.ChunkedArray) -> Ite
 def _group(fields: list[_Field]) -> _Field | None:
     """A field to group by: a text that repeats, else an id, else any text or whole number."""
     usable = [one for one in fields if not one.is_empty and (pt.is_string(one.type) or pt.is_integer(one.type))]
-    texts = [one for one in usable if pt.is_string(one.type) and one.distinct <= 0.5]  # noqa: PLR2004 - half
-    return next(iter([*texts, *(one for one in usable if one.is_id), *usable]), None)
+    return next(iter([*_categories(fields), *(one for one in usable if one.is_id), *usable]), None)
+
+
+def _categories(fields: list[_Field]) -> list[_Field]:
+    """Texts that repeat."""
+    texts = [one for one in fields if not one.is_empty and pt.is_string(one.type)]
+    return [one for one in texts if one.distinct <= 0.5]  # noqa: PLR2004 - half
 
 
 def _number(fields: list[_Field]) -> _Field | None:
@@ -279,6 +312,18 @@ def _of_group(group: _Field | None, *, has_keys: bool) -> str:
     if group is None:
         return "The topic has no keys, and no field to group by: all records are one group."
     return f"The topic has no keys: records are grouped by {group.shown}."
+
+
+def _of_table(*, is_table: bool) -> str:
+    if is_table:
+        return "The topic is a table: the latest record of a key is its row, and one without a value deletes it."
+    return "The latest record of a key is taken for its row."
+
+
+def _of_category(category: _Field | None) -> str:
+    if category is None:
+        return "No text of the values repeats: all rows are counted together."
+    return f"Rows are counted by {category.shown}, a text that repeats."
 
 
 def _of_id(found: _Field | None, *, has_keys: bool) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hindstream.projects.shape import Shape
     from hindstream.projects.source_text import FieldPath
 
+_HISTORY_DAYS = 30
+_ROWS_TESTED = 3
 _RECORDS_TESTED = 4
 """Of the test of an aggregation: two that count, one that closes their window, one that is too late."""
 
@@ -84,6 +86,34 @@ def deduplication_texts(of: Shape) -> dict[str, Any]:
     }
 
 
+def table_texts(of: Shape) -> dict[str, Any]:
+    """As `aggregation_texts`, of a table's rows by category."""
+    given: dict[FieldPath, Any] = {}
+    if of.category is not None:
+        given[of.category] = sample(field_type(of.category, of.value_type))
+    ones = [dict(given) for _ in range(_ROWS_TESTED)]
+    results: dict[str, Any] = {"rows": 1}
+    if of.number is not None:
+        type_ = field_type(of.number, of.value_type)
+        numbers = [number_of(type_, n) for n in (1, 3, 5)]
+        for one, value in zip(ones, numbers, strict=True):
+            one[of.number] = value
+        results["total"] = float(numbers[-1]) if "decimal" in str(type_) else numbers[-1]
+    keys = [sample(of.key_type, n) for n in (1, 2)]
+    grouping = _by_all("row") if of.category is None else f"group_by({mapper_text(of.category, of.value_type)})"
+    return {
+        "category": of.category,
+        "history": f"{_HISTORY_DAYS} days",
+        "history_days": _HISTORY_DAYS,
+        "grouping": grouping,
+        "number": None if of.number is None else mapper_text(of.number, of.value_type),
+        "keys": [literal(key) for key in keys],
+        "values": [_value(one, of) for one in ones],
+        "results": literal(results),
+        "group": literal("all" if of.category is None else given[of.category]),
+    }
+
+
 def _once(of: Shape) -> str:
     """The call that drops what has an id that came before, without its end."""
     assert of.id is not None  # noqa: S101 - asked for where there is one
@@ -112,4 +142,8 @@ def _grouping(of: Shape) -> str:
         return 'group_by("key.key")' if is_windowed_struct(of.key_type) else "group_by_key()"
     if of.group_by is not None:
         return f"group_by({mapper_text(of.group_by, of.value_type)})"
-    return 'group_by(per_record(lambda key, value: "all", pa.string()))'
+    return _by_all("value")
+
+
+def _by_all(of: str) -> str:
+    return f'group_by(per_record(lambda key, {of}: "all", pa.string()))'

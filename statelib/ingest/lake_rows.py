@@ -6,7 +6,7 @@ of `statelib.ingest.envelopes.placed`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -122,7 +122,7 @@ class LakeReader:
             columns = columns.set_column(columns.schema.get_field_index(self.key), self.key, read)
             columns = columns.append_column(placed.KEY_BYTES, key.cast(pa.binary()))
             bad = [*bad, *bad_keys]
-        return placed.without(bad, Rows(columns, rows.numbers, rows.bad))
+        return placed.without(bad, replace(rows, columns=columns))
 
 
 def _with_constants(schema: pa.Schema, file: SourceFile) -> pa.Schema:
@@ -140,4 +140,4 @@ def _with_columns(rows: Rows, constants: Sequence[tuple[str, pa.Scalar]]) -> Row
     for name, value in constants:
         if name not in columns.schema.names:
             columns = columns.append_column(name, pa.repeat(value, len(rows.numbers)))
-    return Rows(columns, rows.numbers, rows.bad)
+    return replace(rows, columns=columns)

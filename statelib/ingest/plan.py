@@ -97,7 +97,7 @@ def plan_load(
         what = f"the topic has {counted(archive.partitions, 'partition')}, not {topic.partitions}"
         raise ConfigurationError(what, topic=topic.name, next_step="leave --partitions out, or load another topic")
     ledger = Ledger(warehouse, topic.archive_name, archive)
-    dialect = CsvDialect(topic.delimiter, topic.encoding, topic.columns)
+    dialect = CsvDialect(topic.delimiter, topic.encoding, topic.columns, topic.decimal_separator)
     reader = FileReader(source_options, topic.format, dialect)
     before = {file.path: (file.size_bytes, file.version) for file in ledger.known().values()}
     there = find_files(topic.sources, source_options, before, run_query)

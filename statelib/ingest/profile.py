@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from statelib.ingest.envelopes import placed
 from statelib.ingest.formats.estimate import estimated_rows
 from statelib.ingest.formats.rows import plain
+from statelib.ingest.formats.text_values import COMMA_NUMBER
 from statelib.ingest.records import PARTITION
 from statelib.ingest.stages import records_in
 from statelib.ingest.values.fields import value_at
@@ -30,6 +31,7 @@ _MOST_FILES = 8
 _MOST_ROWS = 50_000
 _MOST_SHOWN = 5
 _ANCIENT_US = 631_152_000_000_000  # 1990
+_SURE_COMMA = r"^\s*[+-]?(\d{1,3}(\.\d{3})+,\d+|\d+,(\d{1,2}|\d{4,}))\s*$"
 _NUMBER = r"^\s*[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$"
 """What a number would not change: ``00123`` is text."""
 
@@ -45,12 +47,14 @@ class FieldProfile:
         type: The type in the file, or as which text is read.
         nulls: How many rows of the sample have none.
         numbers: Of text, how many rows of the sample are numbers.
+        comma_numbers: Of text in CSV, how many are numbers with a decimal comma.
     """
 
     name: str
     type: pa.DataType
     nulls: int
     numbers: int
+    comma_numbers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,8 @@ class Profile:
         size_bytes: Of the new files.
         rows: How many rows they have, about.
         sampled: How many rows this profile is of.
+        deletions: How many of them have no value, since a row of a database is gone. Fields, ids and repeated rows are
+            those of the others.
         fields: Of the rows.
         times: The timestamps.
         distinct_keys: In the sample.
@@ -112,6 +118,7 @@ class Profile:
     size_bytes: int
     rows: int
     sampled: int
+    deletions: int
     fields: tuple[FieldProfile, ...]
     times: TimeProfile
     distinct_keys: int
@@ -125,6 +132,11 @@ class Profile:
     unread: int
     bad_rows: int
     bad_examples: tuple[tuple[str, BadRow], ...]
+
+    @property
+    def valued(self) -> int:
+        """How many rows of the sample have a value."""
+        return self.sampled - self.deletions
 
 
 def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
@@ -141,7 +153,7 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
     partitions = np.zeros(plan.shape.partitions, np.int64)
     bad: list[tuple[str, BadRow]] = []
     bad_rows = 0
-    unread, row_counts = 0, {}
+    unread, deletions, row_counts = 0, 0, {}
     for file in _spread(plan.files):
         row_counts[file.path] = 0
         for rows in _some(plan, file):
@@ -150,7 +162,11 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
             row_counts[file.path] += len(rows.numbers) + len(rows.bad)
             times.add(rows, plan)
             own = [name for name in rows.columns.schema.names if not placed.is_beside(name)]
-            tables.append(pa.Table.from_batches([rows.columns]).select(own))
+            there = rows.columns
+            if placed.TOMBSTONE in there.schema.names:
+                there = there.filter(pc.invert(there[placed.TOMBSTONE]))
+                deletions += len(rows.numbers) - there.num_rows
+            tables.append(pa.Table.from_batches([there]).select(own))
             keys.append(records["key"])
             places.append(records[PARTITION])
             partitions += np.bincount(records[PARTITION].to_numpy(), minlength=plan.shape.partitions)
@@ -164,8 +180,9 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         for file in plan.files
     )
     own_fields = [field for field in plan.schema if not placed.is_beside(field.name)]
+    has_csv = any(plan.reader.files.format_of(file) == "csv" for file in plan.files[:_MOST_FILES])
     together = _together([pa.schema(own_fields).empty_table(), *tables])
-    looked_at = max(together.num_rows + unread, 1)
+    looked_at = max(together.num_rows + deletions + unread, 1)
     of_rows = _comparable(pa.chunked_array(keys, plan.shape.key_type))
     counts: list[dict[str, Any]] = pc.value_counts(of_rows).to_pylist()
     top = sorted(counts, key=lambda one: -one["counts"])
@@ -175,9 +192,10 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         moved=plan.moved,
         size_bytes=plan.size_bytes,
         rows=rows_in_all,
-        sampled=together.num_rows,
+        sampled=together.num_rows + deletions,
+        deletions=deletions,
         fields=tuple(
-            FieldProfile(n, c.type, c.null_count, _numbers(c))
+            FieldProfile(n, c.type, c.null_count, _numbers(c), _comma_numbers(c) if has_csv else 0)
             for n, c in zip(together.column_names, together.columns, strict=True)
         ),
         times=times.profile(plan.timestamps),
@@ -289,6 +307,13 @@ def _numbers(column: pa.ChunkedArray) -> int:
     if not pa.types.is_string(column.type):
         return 0
     return int(pc.sum(pc.match_substring_regex(column, _NUMBER)).as_py() or 0)
+
+
+def _comma_numbers(column: pa.ChunkedArray) -> int:
+    """How many texts are numbers with a decimal comma; 0 where each comma may stand between thousands instead."""
+    if not pa.types.is_string(column.type) or not pc.any(pc.match_substring_regex(column, _SURE_COMMA)).as_py():
+        return 0
+    return int(pc.sum(pc.match_substring_regex(column, COMMA_NUMBER)).as_py() or 0)
 
 
 def _repeats(column: pa.ChunkedArray) -> int:

@@ -13,7 +13,7 @@ from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.envelopes import placed
-from statelib.ingest.formats.rows import BadRow, as_json, plain
+from statelib.ingest.formats.rows import plain
 from statelib.ingest.values.fields import columns_in, value_at
 from statelib.ingest.values.times import TimeRule, Times, read_times
 from statelib.ingest.values.types import storable, stored
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.ingest.formats.rows import Rows
+    from statelib.ingest.formats.rows import BadRow, Rows
     from statelib.serdes import Serde
 
 PARTITION, ORDER, FIRST = "partition", "order", "first"
@@ -80,12 +80,7 @@ class RecordShape:
         if order is not None and order.null_count:
             missing = good & order.is_null().to_numpy(zero_copy_only=False)
             bad += [
-                BadRow(
-                    int(rows.numbers[row]),
-                    self.offset or self.order,
-                    "it has no value, and records are ordered by it",
-                    as_json(columns, row),
-                )
+                rows.bad_row(row, self.offset or self.order, "it has no value, and records are ordered by it")
                 for row in np.flatnonzero(missing).tolist()
             ]
             good = good & ~missing
@@ -93,7 +88,7 @@ class RecordShape:
         if place is not None and place.null_count:
             missing = good & place.is_null().to_numpy(zero_copy_only=False)
             bad += [
-                BadRow(int(rows.numbers[row]), self.partition or "", "it has no partition", as_json(columns, row))
+                rows.bad_row(row, self.partition or "", "it has no partition")
                 for row in np.flatnonzero(missing).tolist()
             ]
             good, place = good & ~missing, place.fill_null(0)
@@ -271,7 +266,7 @@ class RecordShape:
                 reason = f"{shown!r} is a time that no record can have (0 to {LAST_TIME_MS} ms since 1970)"
             else:
                 reason = f"{shown!r} is no time"
-            bad.append(BadRow(int(rows.numbers[row]), self.timestamp, reason, as_json(rows.columns, row)))
+            bad.append(rows.bad_row(row, self.timestamp, reason))
         return bad
 
 

@@ -71,6 +71,7 @@ class LakeTopic:
         delimiter: Between the values of CSV (None: what the first line has most of), or behind each value of ``bytes``
             (None: a line break).
         encoding: Of CSV and JSON.
+        decimal_separator: Of numbers in CSV: ``.``, or ``,``, where a point stands between thousands (``1.822,84``).
         columns: The names of the columns of CSV, where its first line does not have them; none: it does.
         value_encoding: Of the values in Aiven's CSV, as its sink was configured.
         file_name_template: Of the names of files of Aiven's sinks, as the sink was configured, such as
@@ -106,6 +107,7 @@ class LakeTopic:
     types: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
     encoding: str = "utf-8"
+    decimal_separator: Literal[".", ","] = "."
     columns: tuple[str, ...] = ()
     value_encoding: Literal["base64", "none"] = "base64"
     file_name_template: str | None = None

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.ingest.envelopes import placed
-from statelib.ingest.formats.rows import BadRow, Rows, as_json
+from statelib.ingest.formats.rows import BadRow, Rows
 
 _ENDING = ".Value"
 """Of the name of the type of a table's rows."""
@@ -102,4 +102,4 @@ def _timestamp(change: dict[str, pa.Array], given: pa.Array | None, count: int) 
 
 def _bad(rows: Rows, row: int, op: str | None) -> BadRow:
     reason = _NOT_OF_ROWS.get(op or "", f"{op!r} is no kind of change")
-    return BadRow(int(rows.numbers[row]), "op", f"it is {reason}", as_json(rows.columns, row))
+    return rows.bad_row(row, "op", f"it is {reason}")

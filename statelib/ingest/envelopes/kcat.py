@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.ingest.envelopes import placed
-from statelib.ingest.formats.rows import BadRow, Rows, as_json
+from statelib.ingest.formats.rows import BadRow, Rows
 from statelib.ingest.values.deserializers import JsonText
 from statelib.serdes import StringSerde
 
@@ -94,7 +94,7 @@ def _not_read(rows: Rows) -> Iterator[BadRow]:
             errors = rows.columns[name]
             for row in np.flatnonzero(errors.is_valid().to_numpy(zero_copy_only=False)).tolist():
                 reason = f"kcat could not read it: {errors[row].as_py()}"
-                yield BadRow(int(rows.numbers[row]), field, reason, as_json(rows.columns, row))
+                yield rows.bad_row(row, field, reason)
 
 
 def _as_written(text: pa.Array) -> pa.Array:

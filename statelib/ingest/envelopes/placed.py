@@ -19,6 +19,7 @@ column          type            is
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +80,7 @@ def without(bad: list[BadRow], rows: Rows) -> Rows:
     if not bad:
         return rows
     good = ~np.isin(rows.numbers, [row.row for row in bad])
-    return Rows(rows.columns.filter(pa.array(good)), rows.numbers[good], (*rows.bad, *bad))
+    return replace(rows, columns=rows.columns.filter(pa.array(good)), numbers=rows.numbers[good], bad=(*rows.bad, *bad))
 
 
 def at_place(file: SourceFile, rows: Rows) -> Rows:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from statelib.errors.kinds import InputError
 from statelib.ingest.formats.compression import open_content
 from statelib.ingest.formats.csv_text import CsvText, delimiter_of, names_of, unmarked
 from statelib.ingest.formats.rows import BadRow, Rows
-from statelib.ingest.formats.text_values import loses_digits, read_text
+from statelib.ingest.formats.text_values import COMMA_NUMBER, NULLS, line_of, loses_digits, read_text, with_points
 from statelib.ingest.formats.unreadable import unreadable
 
 if TYPE_CHECKING:
@@ -47,11 +48,13 @@ class CsvDialect:
         delimiter: What stands between them; None: found out from the first line.
         encoding: Of the text.
         columns: The names of the columns, where the first line does not have them.
+        decimal_separator: Of numbers: a point or a comma.
     """
 
     delimiter: str | None = None
     encoding: str = "utf-8"
     columns: tuple[str, ...] = ()
+    decimal_separator: str = "."
 
 
 def csv_sample(file: SourceFile, options: Mapping[str, str], dialect: CsvDialect) -> pa.Schema:
@@ -71,7 +74,9 @@ def csv_sample(file: SourceFile, options: Mapping[str, str], dialect: CsvDialect
             return pa.schema([(name, pa.null()) for name in names])
         looks_like = _sampled(head, names, delimiter, {})
         as_text = _sampled(head, names, delimiter, dict.fromkeys(names, pa.binary()))
-    return pa.schema([(name, _as_read(looks_like[name], as_text[name])) for name in names])
+        if dialect.decimal_separator == ",":
+            return pa.schema([(name, _with_comma(looks_like[name], as_text[name])) for name in names])
+    return pa.schema([(name, _as_read(looks_like[name].type, as_text[name])) for name in names])
 
 
 def _sampled(head: bytes, names: list[str], delimiter: str, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -83,9 +88,19 @@ def _sampled(head: bytes, names: list[str], delimiter: str, types: Mapping[str, 
     )
 
 
-def _as_read(column: pa.ChunkedArray, text: pa.ChunkedArray) -> pa.DataType:
+def _with_comma(column: pa.ChunkedArray, text: pa.ChunkedArray) -> pa.DataType:
+    """The same as `_as_read`, where a comma stands before decimals."""
+    if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return _as_read(column.type, text)
+    values = text.filter(pc.invert(pc.is_in(text, value_set=NULLS)).fill_null(False))
+    if not len(values) or not pc.all(pc.match_substring_regex(values, COMMA_NUMBER)).as_py():
+        return pa.string()
+    has_decimals = pc.any(pc.match_substring(values, ",")).as_py()
+    return _as_read(pa.float64() if has_decimals else pa.int64(), with_points(values))
+
+
+def _as_read(type_: pa.DataType, text: pa.ChunkedArray) -> pa.DataType:
     """The type as which a column is read: text where a number would lose what stands there (``007``, 30 digits)."""
-    type_ = column.type
     if pa.types.is_time(type_) or pa.types.is_binary(type_):
         return pa.string()
     if pa.types.is_timestamp(type_):
@@ -142,7 +157,7 @@ def _after(rows: Rows, done: int) -> Rows | None:
     bad = tuple(row for row in rows.bad if row.row > done)
     if not keep.any() and not bad:
         return None
-    return Rows(rows.columns.filter(pa.array(keep)), rows.numbers[keep], bad)
+    return replace(rows, columns=rows.columns.filter(pa.array(keep)), numbers=rows.numbers[keep], bad=bad)
 
 
 def _rows(
@@ -167,15 +182,15 @@ def _rows(
             numbers = _numbers(good, last.num_rows, np.array([number for number, _ in invalid], np.int64))
             good += last.num_rows
             read = _unmarked(last) if text.has_marks else last
-            columns, bad = read_text(read, numbers, types, delimiter, declared)
+            columns, bad = read_text(read, numbers, types, delimiter, declared, dialect.decimal_separator)
             # Arrow reads ahead: which rows of later blocks are known to be invalid is chance.
             until = bisect_right(invalid, int(numbers[-1]) if len(numbers) else 0, key=itemgetter(0))
             new, told = tuple(row for _, row in invalid[told:until]), max(told, until)
-            keep = np.ones(len(numbers), np.bool_)
+            all_numbers, keep = numbers, np.ones(len(numbers), np.bool_)
             keep[np.searchsorted(numbers, [row.row for row in bad])] = False
             if bad:
                 columns, numbers = columns.filter(pa.array(keep)), numbers[keep]
-            yield Rows(columns, numbers, (*new, *bad))
+            yield Rows(columns, numbers, (*new, *bad), partial(_line_of, read, all_numbers, delimiter))
         if _is_open(text, last, delimiter, invalid, good + len(invalid)):
             step = "correct the file: a value in quotes ends with one"
             what, row = "a quote is not closed before the file ends", good + len(invalid)
@@ -183,6 +198,10 @@ def _rows(
         if told < len(invalid):
             none = pa.RecordBatch.from_arrays([], [])
             yield Rows(none, np.empty(0, np.int64), tuple(row for _, row in invalid[told:]))
+
+
+def _line_of(read: pa.RecordBatch, numbers: NDArray[np.int64], delimiter: str, number: int) -> bytes:
+    return line_of(read, int(np.searchsorted(numbers, number)), delimiter)
 
 
 def _batches(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -38,11 +40,20 @@ class Rows:
         columns: A column for each field.
         numbers: int64: the number of each row in its file, from 1, ascending.
         bad: Rows of the same part of the file that cannot be read, in any order.
+        text_of: Gives the row of a number as it stands in the file; None: the columns have all that stood there.
     """
 
     columns: pa.RecordBatch
     numbers: NDArray[np.int64]
     bad: tuple[BadRow, ...] = ()
+    text_of: Callable[[int], bytes] | None = None
+
+    def bad_row(self, row: int, field: str, reason: str) -> BadRow:
+        """One of the columns' rows as one that cannot become a record."""
+        number = int(self.numbers[row])
+        return BadRow(
+            number, field, reason, as_json(self.columns, row) if self.text_of is None else self.text_of(number)
+        )
 
 
 def as_json(columns: pa.RecordBatch, row: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,11 @@ NULLS = pa.array([
 _ZEROS = r"^\s*[+-]?0(\d+|[xX][\da-fA-F]+)\s*$"
 _LONG = r"^\s*[+-]?\d{16,}\s*$"
 
+COMMA_NUMBER = r"^\s*[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?\s*$"
+"""A number with a comma before its decimals, and perhaps points between its thousands."""
+
+_AS_COMMA = " (--decimal-separator , reads it as a number)"
+
 _TRUE, _FALSE = (b"true", b"True", b"TRUE", b"1"), (b"false", b"False", b"FALSE", b"0")
 
 
@@ -35,6 +41,7 @@ def read_text(
     types: Mapping[str, pa.DataType],
     delimiter: str,
     declared: Collection[str] = (),
+    decimal_separator: str = ".",
 ) -> tuple[pa.RecordBatch, list[BadRow]]:
     """Rows of text as their types.
 
@@ -44,6 +51,7 @@ def read_text(
         types: By column; others are text, or null where they have no value.
         delimiter: Stood between the values; for what is said of bad rows.
         declared: Columns that are of their type whatever digits that costs.
+        decimal_separator: Of numbers: a point or a comma.
 
     Returns:
         The columns, null where a value does not fit; and a row each for those that have one that does not, ascending.
@@ -54,20 +62,23 @@ def read_text(
         wanted = types.get(name, pa.null())
         if pa.types.is_null(wanted):
             wanted = pa.null() if column.null_count == len(column) else pa.string()
-        made = _cast(column, wanted)
+        text = with_points(column) if decimal_separator == "," and _is_number(wanted) else column
+        made = _cast(text, wanted)
         if made is None:
-            made, wrong = _one_by_one(column, wanted)
+            made, wrong = _one_by_one(text, wanted)
             for row in np.flatnonzero(wrong).tolist():
                 number = int(numbers[row])
                 shown = column[row].as_py().decode(errors="replace")
                 if number not in bad:
-                    reason = f"{shown!r} is no {_what(wanted)}{_as_text(name, wanted)}"
-                    bad[number] = BadRow(number, name, reason, _line(rows, row, delimiter))
-        if name not in declared and (lost := _losing(column, made)) is not None:
+                    comma = decimal_separator == "." and _is_number(wanted) and re.fullmatch(COMMA_NUMBER, shown)
+                    hint = _AS_COMMA if comma else _as_text(name, wanted)
+                    reason = f"{shown!r} is no {_what(wanted)}{hint}"
+                    bad[number] = BadRow(number, name, reason, line_of(rows, row, delimiter))
+        if name not in declared and (lost := _losing(text, made)) is not None:
             for row in lost.tolist():
                 number, shown = int(numbers[row]), column[row].as_py().decode(errors="replace")
                 reason = f"{shown!r} would lose digits as {wanted}{_as_text(name, wanted)}"
-                bad.setdefault(number, BadRow(number, name, reason, _line(rows, row, delimiter)))
+                bad.setdefault(number, BadRow(number, name, reason, line_of(rows, row, delimiter)))
         columns.append(made)
     return pa.RecordBatch.from_arrays(columns, rows.schema.names), [bad[number] for number in sorted(bad)]
 
@@ -79,6 +90,17 @@ def loses_digits(text: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Arr
     if pa.types.is_floating(type_):
         return pc.match_substring_regex(text, f"{_ZEROS}|{_LONG}")
     return pc.and_(pc.is_null(text), False)
+
+
+def with_points(text: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Numbers with a decimal comma as they are read; what else has a comma or a point becomes what no number is."""
+    pointed = pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
+    other = pc.if_else(pc.match_substring_regex(text, "[.,]"), pa.scalar(b"?"), text)
+    return pc.if_else(pc.match_substring_regex(text, COMMA_NUMBER), pointed, other)
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
 def _losing(text: pa.Array, made: pa.Array) -> NDArray[np.int64] | None:
@@ -135,7 +157,7 @@ def _single(value: pa.Array, wanted: pa.DataType) -> pa.Array | None:
     text = value[0].as_py()
     if pa.types.is_boolean(wanted):
         return pa.array([text in _TRUE]) if text in _TRUE or text in _FALSE else None
-    if pa.types.is_integer(wanted) or pa.types.is_floating(wanted) or pa.types.is_decimal(wanted):
+    if _is_number(wanted):
         value = pa.array([text.removeprefix(b"+")], pa.binary())
     return _cast(value, wanted)
 
@@ -155,7 +177,7 @@ def _as_text(name: str, wanted: pa.DataType) -> str:
     return "" if pa.types.is_string(wanted) else f" (--type {shlex.quote(f'{name}=string')} takes it as text)"
 
 
-def _line(rows: pa.RecordBatch, row: int, delimiter: str) -> bytes:
+def line_of(rows: pa.RecordBatch, row: int, delimiter: str) -> bytes:
     """A row as it could stand in the file."""
     out = io.StringIO()
     values = [column[row].as_py() for column in rows.columns]

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import sys
 from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -47,6 +48,10 @@ def its_tests(folder: Path):
 @pytest.mark.parametrize("topic", TOPICS)
 def test_its_test_passes_and_its_job_runs(tmp_path, topic, template) -> None:
     shape = shape_of(make_topic(tmp_path / "warehouse", topic))
+    if template == "table" and not shape.has_keys:
+        with pytest.raises(ConfigurationError, match="a topic without keys is no table"):
+            make_project(tmp_path / "p", template, shape)
+        return
     made = make_project(tmp_path / "p", template, shape, warehouse=str(tmp_path / "warehouse"))
     (test,) = its_tests(made.folder)
     test()
@@ -131,6 +136,34 @@ def test_ids_that_most_records_share_are_no_ids_of_events(tmp_path, ids, dropped
     assert ("repeats" in shape.reasons) is dropped
 
 
+def test_a_topic_of_changes_is_a_table_of_rows(tmp_path) -> None:
+    random = Random(7)
+    value = pa.struct([("status", pa.string()), ("amount", pa.int64())])
+    archive = TopicArchive.create(
+        str(tmp_path / "w/topics/changes"), topic_schema(pa.string(), value), 1, topic="changes"
+    )
+    rows, latest = [], {}
+    for n in range(400):
+        key, row = (
+            f"k{random.randrange(40)}",
+            {"status": random.choice(["open", "paid"]), "amount": random.randrange(100)},
+        )
+        latest[key] = row if random.random() < 0.8 else None
+        rows.append({"key": key, "value": latest[key], "timestamp": n * 1000})
+    columns = pa.schema([("key", pa.string()), ("value", value), ("timestamp", TIMESTAMP)])
+    append_records(archive, pa.Table.from_pylist(rows, columns), attempt="a", app_id="t", app_version=1)
+    shape = shape_of(archive.refresh())
+    made = make_project(tmp_path / "p", None, shape, warehouse=str(tmp_path / "w"))
+    assert (made.template, made.sink) == ("table", "changes-by-status")
+    job = load_job(str(made.folder / made.reference))
+    pipeline = Pipeline(tmp_path, job.topology, job.name, warehouse=str(tmp_path / "w"))
+    pipeline.run(end_of_input="seal")
+    found = {key: value for _, _, key, value, _ in pipeline.output(made.sink)}
+    there = [row for row in latest.values() if row is not None]
+    amounts = {status: [row["amount"] for row in there if row["status"] == status] for status in ("open", "paid")}
+    assert found == {status: {"rows": len(of), "total": sum(of)} for status, of in amounts.items()}
+
+
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_keys_that_are_not_where_kafka_puts_them_are_repartitioned(tmp_path, template) -> None:
     rows = [{"k": f"k{n % 5}", "amount": 1.0, "at": n * 1000, "p": n % 5 % 2, "o": n} for n in range(90)]
@@ -145,8 +178,8 @@ def test_keys_that_are_not_where_kafka_puts_them_are_repartitioned(tmp_path, tem
     job = load_job(str(made.folder / made.reference))
     pipeline = Pipeline(tmp_path, job.topology, job.name, warehouse=str(tmp_path / "w"))
     pipeline.run(end_of_input="seal")
-    windows_and_keys = {"aggregation": 2 * 5, "deduplication": 5}
-    assert len(pipeline.output(made.sink)) == windows_and_keys[template]
+    written = {"aggregation": 2 * 5, "deduplication": 5, "table": 90}  # windows and keys; keys; records
+    assert len(pipeline.output(made.sink)) == written[template]
 
 
 def test_records_that_come_twice_are_told_where_no_id_tells_them(tmp_path) -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.ingest.formats.csv import CsvDialect
+from statelib.ingest.formats.read import FileReader
+from statelib.ingest.sources.files import SourceFile
 from statelib.job.lake_topic import LakeTopic
 from tests.ingest.lake import load, records_of
 
 if TYPE_CHECKING:
+    from decimal import Decimal
     from pathlib import Path
 
 pytestmark = pytest.mark.thorough
@@ -156,3 +163,55 @@ def test_a_file_that_ends_too_early_ends_the_load(tmp_path: Path) -> None:
 def test_a_time_zone_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no such time zone"):
         loaded(tmp_path, rows("1"), timezone="Mars/Olympus")
+
+
+def read(path: Path, decimal_separator: str) -> list[dict[str, Any]]:
+    """The rows of a file with the types that it looks like."""
+    file, reader = (
+        SourceFile(str(path), path.stat().st_size, ""),
+        FileReader({}, "csv", CsvDialect(decimal_separator=decimal_separator)),
+    )
+    types = {field.name: field.type for field in reader.schema(file)}
+    batches = [rows.columns for rows in replace(reader, types=types).rows(file)]
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+@given(
+    values=st.lists(st.decimals(-(10**9), 10**9, places=2), min_size=1, max_size=8),
+    is_grouped=st.booleans(),
+    places=st.sampled_from([0, 2]),
+)
+def test_decimal_commas(
+    tmp_path_factory: pytest.TempPathFactory, values: list[Decimal], is_grouped: bool, places: int
+) -> None:
+    path = tmp_path_factory.mktemp("commas") / "a.csv"
+    in_english = [f"{value:{',' if is_grouped else ''}.{places}f}" for value in values]
+    texts = [text.translate(str.maketrans(",.", ".,")) for text in in_english]
+    path.write_text("amount;note\n" + "".join(f"{text};{text} EUR\n" for text in ["NA", *texts]))
+    found = read(path, ",")
+    assert [row["amount"] for row in found] == [None, *(float(text.replace(",", "")) for text in in_english)]
+    assert [row["note"] for row in found[1:]] == [f"{text} EUR" for text in texts]
+
+
+def test_a_point_is_no_decimal_point_where_a_comma_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a;b;c\n1,5;2.500;1.5\n2.5;12;2\n")
+    assert read(path, ",") == [{"a": "1,5", "b": 2500, "c": "1.5"}, {"a": "2.5", "b": 12, "c": "2"}]
+
+
+def test_an_unexpected_comma_is_a_bad_row_that_names_the_option(tmp_path: Path) -> None:
+    content = b"at;n\n" + b"".join(b"2013-01-01;1\n" for _ in range(300_000)) + b"2013-01-01;1.822,84\n"
+    values, (bad,) = loaded(tmp_path, content)
+    assert len(values) == 300_000
+    assert bad == "n: '1.822,84' is no int64 (--decimal-separator , reads it as a number)"
+
+
+def test_a_bad_row_stands_in_the_quarantine_as_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake/a.csv").write_text(
+        "at;n;m\n2013-01-01;1;2\nn/a;007;NULL\n;1;2\n2013-01-01;8;1,5 x;9\n1850-01-01;5;NaN\n"
+    )
+    topic = LakeTopic("t", f"{tmp_path}/lake", timestamp="at", partitions=1, types={"n": "int64"})
+    assert load(topic, tmp_path / "w", "quarantine").bad_rows == 4
+    raw = [record["value"]["value"].decode() for record in records_of(tmp_path / "w", "t-quarantine")]
+    assert raw == ["n/a;007;NULL", ";1;2", "2013-01-01;8;1,5 x;9", "1850-01-01;5;NaN"]
