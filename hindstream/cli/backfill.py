@@ -13,6 +13,7 @@ from hindstream.console.numbers import time_text
 from hindstream.console.output import standard_output
 from hindstream.console.progress import Progress
 from hindstream.slices import Every, slice_ends_ms, time_of, time_zone
+from hindstream.spark.phases.data_docs import beside_by_default, write_beside
 from statelib.job.job import load_job
 from statelib.settings.local_dir import for_all_hosts
 
@@ -43,6 +44,7 @@ def run_backfill(
     zone = time_zone(timezone) if timezone else None
     ends = slice_ends_ms(time_of("from", start, zone), time_of("to", end, zone), every)
     console = standard_output()
+    settings, name = beside_by_default(settings), load_job(job).name
     with Progress("replaying slices", len(ends), unit="slices", console=console) as progress:
 
         def tell(run: SliceRun) -> None:
@@ -60,11 +62,12 @@ def run_backfill(
             job,
             ends,
             home=Path(airflow_home),
-            dag_id=re.sub(r"[^\w.-]+", "-", load_job(job).name),
+            dag_id=re.sub(r"[^\w.-]+", "-", name),
             settings=_given(settings),
             seal=settings.end_of_input == "seal",
             on_slice=tell,
         )
+    write_beside(name, settings)
 
 
 def _given(settings: Settings) -> dict[str, object]:
@@ -72,6 +75,7 @@ def _given(settings: Settings) -> dict[str, object]:
     given = json.loads(settings.model_dump_json())
     of_a_slice = {"until", "end_of_input"}
     fixed = {name: given[name] for name in given if settings.origin(name) != "default" and name not in of_a_slice}
+    fixed["data_docs"] = settings.data_docs
     fixed["state_dir"] = for_all_hosts(settings.state_dir)
     if "://" not in settings.warehouse:
         fixed["warehouse"] = str(Path(settings.warehouse).absolute())

@@ -96,7 +96,7 @@ _COMMANDS = {
         look_commands.describe,
         look_commands.inspect,
     ),
-    MEND: (run_commands.release,),
+    MEND: (run_commands.release, run_commands.data_docs),
     LIVE: (live_commands.handover, live_commands.takeover),
     PHASES: (run_commands.plan,),
 }

@@ -28,9 +28,13 @@ if TYPE_CHECKING:
 
 def run(job: Job, settings: Settings, output: Output) -> None:
     """Runs a slice, and prints where its report is. Raises as `hindstream.spark.phases.pipeline.run_slice` does."""
-    from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415 - Spark, which a preview does without
+    from hindstream.spark.phases.data_docs import beside_by_default, write_beside  # noqa: PLC0415
+    from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415 - a preview does without
 
+    settings = beside_by_default(settings)
     result = run_slice(job, settings)
+    if not isinstance(result, NothingToDo):
+        write_beside(job.name, settings)
     if output == "json":
         print_json(
             nothing_data(result) if isinstance(result, NothingToDo) else _result_data(result, _dropped(job, result))

@@ -107,6 +107,16 @@ def release(
     release_hold(open_warehouse(given_settings(settings, warehouse=warehouse)), job_name(job), holder)
 
 
+def data_docs(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Write the Data Docs of audits that have passed, where they are missing.
+
+    Example: hindstream data-docs rates
+    """
+    from hindstream.spark.phases.data_docs import write_missing  # noqa: PLC0415
+
+    write_missing(job_name(job), given_settings(settings, warehouse=warehouse))
+
+
 def plan(
     job: JobReference,
     until: Until = None,

@@ -15,7 +15,7 @@ from statelib.job.user_code import forget_files
 from statelib.settings.settings import check_settings, load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from os import PathLike
     from typing import Any
@@ -59,7 +59,9 @@ def run(
     given = _settings(run, warehouse, settings, until=until, end_of_input="seal" if seal else None)
     found = _job(job)
     with Progress(f"replaying {found.name}"):
-        return _one(found, given, given.until_ms)
+        result = _one(found, given, given.until_ms)
+    _write_docs(found, given, [result])
+    return result
 
 
 def backfill(
@@ -103,6 +105,7 @@ def backfill(
             last = {"end_of_input": "seal"} if seal and end_ms == ends[-1] else {}
             results.append(_one(found, given.model_copy(update=last), end_ms))
             progress.advance()
+    _write_docs(found, given, results)
     return BackfillResult.of_runs(results)
 
 
@@ -137,10 +140,18 @@ def _settings(
 
 def _one(job: Job, settings: Settings, until_ms: int | None) -> RunResult:
     from hindstream.runs import open_warehouse  # noqa: PLC0415
-    from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415 - Spark: a second
+    from hindstream.spark.phases.data_docs import beside_by_default  # noqa: PLC0415
+    from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415 - a second
 
-    done = run_slice(job, settings, until_ms)
+    done = run_slice(job, beside_by_default(settings), until_ms)
     warehouse = open_warehouse(settings)
     if isinstance(done, NothingToDo):
         return RunResult.of_nothing(job, warehouse, done, until_ms)
     return RunResult.of_slice(job, warehouse, done)
+
+
+def _write_docs(job: Job, settings: Settings, results: Sequence[RunResult]) -> None:
+    from hindstream.spark.phases.data_docs import beside_by_default, write_beside  # noqa: PLC0415
+
+    if any(result.run_id is not None for result in results):
+        write_beside(job.name, beside_by_default(settings))

@@ -90,6 +90,10 @@ class Settings(BaseSettings):
         default="auto",
         description="where files of a lake are loaded: in this process, or on Spark; auto: on Spark beyond 1 GiB",
     )
+    engine: Literal["spark", "local"] = Field(
+        default="spark",
+        description="where tasks run: on Spark, or one after the other in this process, faster for small slices",
+    )
     state_dir: Path = Field(
         default=Path(".hindstream"),
         description="local folder for working copies of state; each host of a cluster replaces $NAME by its variable",
@@ -196,6 +200,11 @@ class Settings(BaseSettings):
         default="auto",
         description="how Great Expectations checks rows: all in this process (pandas) or on Spark (spark), or only "
         "those that can fail, found by one pass over the files (screened); auto: pandas for few rows, else screened",
+    )
+    data_docs: Literal["report", "beside", "failed"] = Field(
+        default="report",
+        description="who writes the Data Docs of audits that have passed: the report phase, a process beside the run "
+        "(beside; run and backfill default to it), or nobody (failed: only those of audits that fail)",
     )
     keep_commits: int = Field(default=10, ge=1, description="newest commits whose state stays restorable")
     keep_state_for: TimeSpan | None = Field(

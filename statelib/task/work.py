@@ -126,3 +126,8 @@ class TaskWork:
     settings: TaskSettings
     end_of_input: EndOfInput = "hold"
     evolution: Evolution | None = None
+
+    @property
+    def records(self) -> int:
+        """How many records it is going to read."""
+        return sum(source.records for source in self.planned.sources) + sum(file.rows for file in self.repartitions)

@@ -7,13 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 
 from hindstream.spark.expectations.column_values import ParameterError
-from hindstream.spark.expectations.flat_tables import Column, flat_columns, open_staged
+from hindstream.spark.expectations.flat_tables import flat_columns, open_staged
 from hindstream.spark.expectations.parameters import CONDITION_PARSER, typed
-from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA
 from statelib.operators.stateless.operator import Filter, MapValues, Peek
 from statelib.operators.suppress.operator import Suppress
@@ -23,9 +21,9 @@ from statelib.topics.schema import HEADERS_COLUMN
 from statelib.topology import Processor, Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from statelib.commits import LedgerRow
+    from hindstream.spark.expectations.flat_tables import Column
     from statelib.documents.manifests import CommittedTask, SinkFile
     from statelib.job.job import Job
     from statelib.storage import Storage
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
 LEDGER = "ledger"
 FILES = "files"
 """Names of the two tables that are audited in every run, beside the sinks' topics."""
-
-_NULLABLE = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
-"""A missing partition must not make floating-point numbers of the others."""
 
 _KEEPS_KEYS = (DerivedTable, Filter, MapValues, Peek, ToStream)
 """Operators that give at most one record for each, with its key."""
@@ -163,12 +158,6 @@ def ledger_suite() -> Suite:
     return Suite(LEDGER, (check,), columns, {})
 
 
-def ledger_frame(rows: Iterable[LedgerRow]) -> pd.DataFrame:
-    """One row for each `LedgerRow`."""
-    frame: pd.DataFrame = ledger_table(rows).to_pandas(types_mapper=_NULLABLE.get)
-    return frame
-
-
 FILES_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -183,7 +172,7 @@ FILES_SCHEMA = pa.schema(
         ("expected_columns", pa.string()),
     ]
 )
-"""Columns of `files_frame`: ``offsets`` is how many there are from the first to the last of the file."""
+"""Columns of `files_table`: ``offsets`` is how many there are from the first to the last of the file."""
 
 
 def files_suite() -> Suite:
@@ -197,12 +186,12 @@ def files_suite() -> Suite:
     return Suite(FILES, tuple(Check(type_, kwargs, kwargs) for type_, kwargs in checks), ("path",), {})
 
 
-def files_frame(
+def files_table(
     warehouse: Storage,
     sinks: Sequence[SinkFile],
     schemas: Mapping[str, pa.Schema],
     before: Mapping[str, CommittedTask],
-) -> pd.DataFrame:
+) -> pa.Table:
     """One row for each staged file.
 
     Args:
@@ -236,8 +225,7 @@ def files_frame(
             "expected_columns": _columns(_of_file(schemas.get(sink.topic, columns), columns)),
         })  # fmt: skip
         ends[place] = file.last_offset + 1
-    frame: pd.DataFrame = pa.Table.from_pylist(rows, schema=FILES_SCHEMA).to_pandas(types_mapper=_NULLABLE.get)
-    return frame
+    return pa.Table.from_pylist(rows, schema=FILES_SCHEMA)
 
 
 def _of_file(schema: pa.Schema, found: pa.Schema) -> pa.Schema:

@@ -242,6 +242,14 @@ def pandas_frame(flat: Iterable[pa.Table], schema: pa.Schema) -> PandasFrame:
     return PandasFrame(frame)
 
 
+def table_frame(table: pa.Table) -> PandasFrame:
+    """A small table as it is; a missing integer does not make floating-point numbers of the others."""
+    import pandas as pd  # noqa: PLC0415
+
+    nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
+    return PandasFrame(table.to_pandas(types_mapper=nullable.get))
+
+
 def _in_pandas(table: pa.Table) -> pd.DataFrame:
     """With types that say of each value whether it is missing, and hold all others as they are."""
     import pandas as pd  # noqa: PLC0415  (for those who have no frame to make)

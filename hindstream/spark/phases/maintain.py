@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.runs import file_policy, now_ms, open_warehouse, retention
 from hindstream.spark.phases.command import phase_main
-from hindstream.spark.placement import standbys
+from hindstream.spark.session.session import may_be_cluster
 from statelib.checkpoint.scratch import remove_dead
 from statelib.commits import maintain
 from statelib.commits.local_state import readers_folder
@@ -42,7 +42,10 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained: 
         _log.info("%s: removed %s (%d bytes)", job.name, removed, done.deleted_bytes)
     if done.skipped:
         _log.info("%s: %s", job.name, done.skipped)
-    standbys.after_commit(job.name, settings)
+    if settings.engine == "spark" and may_be_cluster(settings):
+        from hindstream.spark.placement import standbys  # noqa: PLC0415 - Spark: half a second
+
+        standbys.after_commit(job.name, settings)
     remove_dead(readers_folder(settings.local_state_dir, job.name))
     return done
 

@@ -1,20 +1,15 @@
-"""Second phase: replays the planned slice on Spark, one stage per sub-topology, and stages the result."""
+"""Second phase: replays the planned slice, on Spark or in this process, and stages the result."""
 
 from __future__ import annotations
 
 import logging
 import time
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from hindstream.runs import find_replay, now_ms, open_warehouse
 from hindstream.spark.phases.command import phase_main
-from hindstream.spark.phases.spark_stage import run_stage
+from hindstream.spark.phases.replay_here import replay_here
 from hindstream.spark.phases.task_work import stages_of
-from hindstream.spark.placement import standbys
-from hindstream.spark.placement.round import elsewhere, place_run, restores
-from hindstream.spark.session.session import spark_session
-from hindstream.spark.tasks.works import carry_user_code
 from statelib.commits import fenced, read_staged, stage
 from statelib.documents.manifests import Staged
 from statelib.errors.counted import counted
@@ -22,7 +17,6 @@ from statelib.errors.counted import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.documents.manifests import TaskOutcome
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
@@ -52,20 +46,13 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
         return standing
     started, began_at_ms = time.perf_counter(), now_ms()
     stages = stages_of(job, plan, warehouse, settings)
-    spark = spark_session(settings)
-    carry_user_code()
-    outcomes: list[TaskOutcome] = []
-    with fenced(warehouse, job.name, plan.commit), ExitStack() as copies:
-        copies.enter_context(standbys.held())
-        placement = place_run(spark, job, plan, warehouse, settings)
-        if not restores(placement, stages.restored):
-            copies.close()  # nothing is fetched: copies may be made beside the tasks
-        for sub in stages.sub_topologies:
-            name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
-            works = stages.works(sub, outcomes)
-            outcomes += run_stage(spark, works, name=name, placement=placement)
-    if astray := elsewhere(placement, outcomes):
-        _log.warning("%s: Spark has run %s on other hosts than planned", job.name, counted(len(astray), "task"))
+    with fenced(warehouse, job.name, plan.commit):
+        if settings.engine == "local":
+            outcomes = replay_here(job, stages)
+        else:
+            from hindstream.spark.phases.replay_on_spark import replay_on_spark  # noqa: PLC0415 - Spark: half a second
+
+            outcomes = replay_on_spark(job, plan, warehouse, settings, stages)
     seconds = time.perf_counter() - started
     _log.info("%s: run %s replayed %s in %.1f s", job.name, plan.run_id, counted(plan.records, "record"), seconds)
     return stage(
@@ -75,4 +62,4 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """The command line of ``spark_jobs/replay.py``: ``--job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
-    phase_main(run, argv, description="Replays the planned slice on Spark and stages the result.")
+    phase_main(run, argv, description="Replays the planned slice and stages the result.")

@@ -6,7 +6,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from hindstream.runs import find_plan, open_warehouse
+from hindstream.spark.phases import data_docs
 from hindstream.spark.phases.command import phase_main
+from statelib.commits import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +34,9 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
     plan = find_plan(warehouse, job.name, run_id)
     path = warehouse.uri(str(write_run_report(warehouse, job, plan.run_id)))
     write_job_report(warehouse, job)
+    audit = Runs(warehouse, job.name).audit(plan.run_id)
+    if settings.data_docs == "report" and audit is not None and audit.success:
+        data_docs.write_if_missing(warehouse, job.name, audit)
     _log.info("%s: the report of run %s is %s", job.name, plan.run_id, path)
     return path
 

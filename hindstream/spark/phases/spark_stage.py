@@ -6,6 +6,7 @@ import socket
 import time
 import uuid
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from hindstream.runs import now_ms
@@ -41,10 +42,10 @@ def run_stage(
     Raises:
         HindstreamError: See `hindstream.spark.tasks.works.run_works`.
     """
-    largest_first = sorted(works, key=_records, reverse=True)
+    largest_first = sorted(works, key=attrgetter("records"), reverse=True)
     executors = {task_id: host.executors for task_id, host in placement.owners().items()} if placement else {}
     doing = [work_on(work, on_cluster=placement is not None) for work in largest_first]
-    results = run_works(spark, doing, name=name, executors=executors, records=sum(map(_records, works)))
+    results = run_works(spark, doing, name=name, executors=executors, records=sum(work.records for work in works))
     outcomes = {outcome.task_id: outcome for outcome in map(TaskOutcome.model_validate_json, results)}
     return [outcomes[work.planned.task_id] for work in works]
 
@@ -65,7 +66,3 @@ def _replayed(work: TaskWork, attempt: str, *, on_cluster: bool) -> bytes:
     outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=socket.gethostname(), told=tell)
     host = process_id(work.settings.local_state_dir, uuid.uuid4) if on_cluster else None
     return outcome.model_copy(update={"began_at_ms": began_at_ms, "process_id": host}).model_dump_json().encode()
-
-
-def _records(work: TaskWork) -> int:
-    return sum(s.records for s in work.planned.sources) + sum(file.rows for file in work.repartitions)

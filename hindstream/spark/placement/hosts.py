@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 import uuid
@@ -15,7 +14,7 @@ from pyspark.errors import PySparkException
 from py4j.protocol import Py4JError  # isort: skip
 
 from hindstream.runs import open_warehouse
-from hindstream.spark.session.session import is_local, spark_session
+from hindstream.spark.session.session import is_local, may_be_cluster, spark_session
 from hindstream.spark.tasks.works import spark_error
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
@@ -95,12 +94,6 @@ def on_every_host(settings: Settings, do: Callable[[], T]) -> list[tuple[str, T]
     if is_local(str(context.master)):
         return here
     return here + [(slot.host, slot.result) for slot in in_every_slot(context, settled_slots(context), do)]
-
-
-def may_be_cluster(settings: Settings) -> bool:
-    """Whether Spark's tasks run on a cluster, as far as that can be told before Spark is started."""
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    return submitted or not is_local(settings.spark_master)
 
 
 def in_every_slot(context: SparkContext, slots: int, do: Callable[[], T]) -> list[Slot[T]]:

@@ -27,9 +27,8 @@ from pyspark.errors import PySparkException
 from py4j.protocol import Py4JError  # isort: skip
 
 from hindstream.runs import open_warehouse
-from hindstream.spark.placement.hosts import may_be_cluster
 from hindstream.spark.placement.round import ask_hosts, last_placement
-from hindstream.spark.session.session import is_local, spark_session
+from hindstream.spark.session.session import is_local, may_be_cluster, spark_session
 from hindstream.spark.tasks.background import Background
 from hindstream.spark.tasks.locations import collect_placed, executor_locations
 from hindstream.spark.tasks.works import spark_error

@@ -22,13 +22,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
-
-from py4j.protocol import Py4JError  # isort: skip
 
 from hindstream.spark.expectations.flat_tables import flat_schema
 from hindstream.spark.screening.scan import MOST_SUSPECTS, Kind, repeated_hashes
-from hindstream.spark.tasks.works import spark_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
 _ROWS_OF_A_BUCKET = 4_000_000
 
 
-def _met(found: Iterable[tuple[int, Found]]) -> Iterator[Found]:
+def met(found: Iterable[tuple[int, Found]]) -> Iterator[Found]:
     """Runs where all hashes of a bucket are: gives those that are there twice, and the rest as it is.
 
     Where the rows of all partitions ascend, the keys of these are there instead, which are to be different ones.
@@ -102,7 +98,7 @@ def _run(
         partitions[file.partition].append(file)
     parts = list(partitions.values())
     tables, repeated, undecided = [], defaultdict(list), set()
-    for kind, number, value in _found_here(scan, parts) if spark is None else _found_on_spark(spark, scan, parts):
+    for kind, number, value in _found_here(scan, parts) if spark is None else _found_on_spark(scan, parts, spark):
         if kind is Kind.ERROR:
             raise value
         if kind is Kind.ROWS:
@@ -115,16 +111,10 @@ def _run(
 
 
 def _found_here(scan: Scan, parts: Sequence[Sequence[ArchiveFile]]) -> Iterator[Found]:
-    return _met(found for part in parts for found in scan(part))
+    return met(found for part in parts for found in scan(part))
 
 
-def _found_on_spark(spark: SparkSession, scan: Scan, parts: Sequence[Sequence[ArchiveFile]]) -> list[Found]:
-    if not parts:
-        return []
-    scanned = spark.sparkContext.parallelize(parts, len(parts)).flatMap(scan)
-    if not scan.repeated and not all(unique.is_within_partition for unique in scan.screen.unique):
-        scanned = scanned.partitionBy(len(scan.screen.unique) * scan.buckets, lambda task: task)
-    try:
-        return scanned.mapPartitions(_met).collect()
-    except (Py4JError, PySparkException) as error:
-        raise spark_error(error, topic=scan.topic) from error
+def _found_on_spark(scan: Scan, parts: Sequence[Sequence[ArchiveFile]], spark: SparkSession) -> list[Found]:
+    from hindstream.spark.screening.suspects_on_spark import found_on_spark  # noqa: PLC0415 - Spark: half a second
+
+    return found_on_spark(spark, scan, parts, met)

@@ -122,6 +122,11 @@ def is_local(master: str) -> bool:
     return _LOCAL.fullmatch(master) is not None
 
 
+def may_be_cluster(settings: Settings) -> bool:
+    """Whether Spark's tasks run on a cluster, as far as that can be told before Spark is started."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ or not is_local(settings.spark_master)
+
+
 def task_max_failures(spark: SparkSession) -> int:
     """How many attempts Spark makes at a task: ``local[n]`` one, ``local[n,f]`` f, a cluster as configured."""
     local = _LOCAL.fullmatch(str(spark.sparkContext.master))

@@ -35,7 +35,7 @@ from hindstream.spark.session.session import spark_log, task_max_failures
 from hindstream.spark.tasks.locations import collect_placed, executor_locations
 from hindstream.spark.tasks.progress import StageProgress
 from hindstream.spark.tasks.told import Told, telling
-from statelib.errors.exhausted import is_exhaustion, out_of_memory
+from hindstream.spark.tasks.unforeseen import unforeseen
 from statelib.errors.kinds import HindstreamError, InternalError, RetryableError
 from statelib.job.user_code import is_user_file
 from statelib.settings.local_dir import local_state_dir
@@ -231,7 +231,8 @@ class _Attempt:
                 if not self._errors.is_last_attempt():
                     raise
                 traceback.print_exc(file=sys.stderr)
-                self._errors.add(_unforeseen(error, work))
+                log = f"{spark_log(local_state_dir(work.state_dir))} where Spark runs locally, else the executor's log"
+                self._errors.add(unforeseen(error, work.task_id, log))
 
 
 def attempt_name(nonce: str) -> str:
@@ -248,18 +249,6 @@ def _task_context() -> TaskContext:
     if context is None:
         raise InternalError("a task runs outside Spark")
     return context
-
-
-def _unforeseen(error: Exception, work: Work) -> HindstreamError:
-    """What the user can do about an error that nobody has foreseen: one of the system, or a defect of ours."""
-    what = f"a task failed with {type(error).__name__}: {error}"
-    task, log = work.task_id, spark_log(local_state_dir(work.state_dir))
-    if is_exhaustion(error):
-        return out_of_memory(error, task=task)
-    if isinstance(error, OSError):
-        return RetryableError(what, task=task, next_step="look at the disk or network of the host, and run it again")
-    next_step = f"look at the traceback ({log} where Spark runs locally, else the executor's log), and report it"
-    return InternalError(what, task=task, next_step=next_step)
 
 
 def spark_error(error: Exception, **place: str) -> RetryableError:

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
+
+def page_of_passed(run_id: str) -> str:
+    """Where a run's Data Docs begin, below the job's folder."""
+    return f"{_folder(run_id)}/index.html"
+
+
+def _folder(run_id: str) -> str:
+    return f"great_expectations/{run_id}"
+
+
 _UNUSED = "static"
 """4 MB of images and fonts that no page shows."""
 
@@ -36,7 +46,7 @@ def keep_site(warehouse: Storage, job: str, run_id: str, site: Path) -> str:
     Returns:
         The site's folder, below the job's.
     """
-    folder = f"great_expectations/{run_id}"
+    folder = _folder(run_id)
 
     def upload(file: Path) -> None:
         path = f"{JobLayout(job).root}/{folder}/{file.as_posix()}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import warnings
 from dataclasses import dataclass
@@ -13,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
-import pandas as pd
-
+from hindstream.spark.expectations.plain import plain
 from hindstream.spark.session.imports import importing
 from statelib.documents.manifests import AuditCheck
 from statelib.errors.kinds import ConfigurationError
@@ -25,11 +22,17 @@ logging.getLogger("great_expectations").setLevel(logging.ERROR)  # its import lo
 
 with importing():
     import great_expectations as gx
+    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.data_context.types.base import (
         DataContextConfig,
         InMemoryStoreBackendDefaults,
         ProgressBarsConfig,
     )
+    from great_expectations.data_context.types.resource_identifiers import (
+        ExpectationSuiteIdentifier,
+        ValidationResultIdentifier,
+    )
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
     import hindstream.spark.validation.escaped_docs
     import hindstream.spark.validation.exact
@@ -40,13 +43,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from great_expectations.checkpoint.checkpoint import CheckpointResult
-    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.core.batch_definition import BatchDefinition
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
-    from great_expectations.data_context.types.resource_identifiers import ValidationResultIdentifier
 
     from hindstream.spark.expectations.checks import Check, Suite
     from hindstream.spark.expectations.flat_tables import Frame
+
+_NOTHING_UNEXPECTED = {"unexpected_count": 0, "unexpected_percent": 0.0, "partial_unexpected_list": []}
 
 SAMPLE_ROWS = 20
 """Failing rows of a check that are recorded."""
@@ -139,6 +142,50 @@ class Validator:
             run_id=gx.RunIdentifier(run_name=run),
         )
 
+    def take(self, table: str, checks: Sequence[AuditCheck], *, run: str) -> None:
+        """Takes the checks of a table that have passed without it, for `write_docs`; ``run`` is as for `validate`."""
+        expectations = [
+            ExpectationConfiguration(type=check.expectation, kwargs=check.parameters, meta={"check": n})
+            for n, check in enumerate(checks)
+        ]
+        results = [
+            ExpectationValidationResult(
+                success=True,
+                expectation_config=expectation,
+                result=dict(_NOTHING_UNEXPECTED) if check.observed is None else {"observed_value": check.observed},
+                exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
+            )
+            for expectation, check in zip(expectations, checks, strict=True)
+        ]
+        count = len(checks)
+        statistics = {
+            "evaluated_expectations": count,
+            "successful_expectations": count,
+            "unsuccessful_expectations": 0,
+            "success_percent": 100.0,
+        }
+        of_run = gx.RunIdentifier(run_name=run)
+        self._context.suites.add(
+            gx.ExpectationSuite(
+                name=table, expectations=[{"type": one.type, "kwargs": one.kwargs} for one in expectations]
+            )
+        )
+        self._context.validation_results_store.set(
+            ValidationResultIdentifier(ExpectationSuiteIdentifier(name=table), of_run, "staged"),
+            ExpectationSuiteValidationResult(
+                success=True,
+                results=results,
+                suite_name=table,
+                statistics=statistics,
+                meta={
+                    "run_id": of_run,
+                    "great_expectations_version": gx.__version__,
+                    "active_batch_definition": {"data_asset_name": table},
+                    "batch_kwargs": {"data_asset_name": table},
+                },
+            ),
+        )
+
     def write_docs(self) -> None:
         """Writes a page for everything validated so far, and an index of them."""
         self._context.build_data_docs()
@@ -212,22 +259,3 @@ def _error(exception_info: Mapping[str, Any]) -> str | None:
     entries = [exception_info] if "raised_exception" in exception_info else list(exception_info.values())
     messages = [str(entry.get("exception_message")) for entry in entries if entry.get("raised_exception")]
     return "; ".join(dict.fromkeys(messages)) or None
-
-
-def plain(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
-    """A value as JSON data: times in ISO 8601, anything unknown as text, what is missing (NaN, NaT, <NA>) as None."""
-    if isinstance(value, dict):
-        return {str(name): plain(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple, set)):
-        return [plain(inner) for inner in value]
-    if isinstance(value, (bool, int, str)) or value is None:
-        return value
-    if pd.isna(value):
-        return None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, (datetime, date)):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return int(value) if value.as_tuple().exponent == 0 else str(value)
-    return plain(value.item()) if isinstance(value, np.generic) else str(value)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from hindstream.spark.expectations.checks import files_frame, topic_suite
+from hindstream.spark.expectations.checks import files_table, topic_suite
 from hindstream.spark.expectations.flat_tables import flat_columns
 from statelib.documents.manifests import CommittedTask, SinkFile, StateManifest, TaskPosition
 from statelib.dsl import StreamsBuilder
@@ -86,7 +86,7 @@ def test_files_go_on_where_the_last_commit_ended(tmp_path: object) -> None:
     sinks = [SinkFile(topic="out", file=file) for file in archive.refresh().files(0)]
     position = TaskPosition(task_id="0_0", commit=1, fingerprint="f", sink_offsets={"out/0": 2})
     before = {"0_0": CommittedTask(state=StateManifest(), position=position)}
-    frame = files_frame(warehouse, sinks, {"out": SCHEMA}, before)
+    frame = files_table(warehouse, sinks, {"out": SCHEMA}, before).to_pydict()
     assert list(frame["first_offset"]) == [0, 3]
     assert list(frame["expected_first_offset"]) == [2, 3]
     assert list(frame["rows"]) == list(frame["offsets"]) == [3, 3]

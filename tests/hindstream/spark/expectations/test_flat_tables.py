@@ -20,7 +20,7 @@ from hindstream.spark.expectations.flat_tables import (
     spark_frame,
     spark_uri,
 )
-from hindstream.spark.validation.validator import plain
+from hindstream.spark.expectations.plain import plain
 from statelib.commits import topic_path
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from hindstream.runs import open_warehouse
-from hindstream.spark.phases import audit, commit, plan, publish, replay
+from hindstream.spark.phases import audit, audited_tables, commit, plan, publish, replay, report
+from hindstream.spark.phases.audited_tables import AuditedTables
 from hindstream.spark.screening import suspects
 from statelib.commits import CommitLog, NothingToDo, Runs
 from statelib.errors.kinds import ConfigurationError, InputError
@@ -39,7 +40,7 @@ DEFECTS = (
 def audited(replayed: Replayed, engine: str, job: Job | None = None) -> Audit:
     settings = replayed.settings.model_copy(update={"audit_engine": engine})
     warehouse = open_warehouse(settings)
-    return audit._audit(job or replayed.job, settings, warehouse, replayed.plan, replayed.staged)
+    return audit._audit(AuditedTables(job or replayed.job, settings, warehouse, replayed.plan, replayed.staged))
 
 
 def with_defects(job: Job) -> Job:
@@ -48,8 +49,10 @@ def with_defects(job: Job) -> Job:
 
 def test_a_good_run_passes_with_a_page_in_data_docs(replayed: Replayed, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    result = audit.run(replayed.job, replayed.settings, replayed.plan.run_id)
+    settings = replayed.settings.model_copy(update={"data_docs": "report"})
+    result = audit.run(replayed.job, settings, replayed.plan.run_id)
     assert result.success
+    report.run(replayed.job, settings, replayed.plan.run_id)
     assert {check.topic for check in result.checks} == {SINK, "files", "ledger"}
     page = Path(replayed.settings.warehouse) / "jobs" / "orders" / str(result.data_docs)
     assert "expectation" in page.read_text().lower()
@@ -67,9 +70,9 @@ def by_check(found: Audit) -> dict[str, dict[str, object]]:
 
 
 def test_all_engines_say_the_same(replayed: Replayed) -> None:
-    pandas, screened, spark = (audited(replayed, engine) for engine in ENGINES)
+    pandas, screened, spark, decided = (audited(replayed, engine) for engine in (*ENGINES, "auto"))
     assert pandas.success
-    assert by_check(pandas) == by_check(screened) == by_check(spark)
+    assert by_check(pandas) == by_check(screened) == by_check(spark) == by_check(decided)
 
 
 def test_all_engines_find_the_same_defects(replayed: Replayed) -> None:
@@ -177,23 +180,23 @@ def test_many_rows_are_screened(replayed: Replayed, monkeypatch: pytest.MonkeyPa
     rows = sum(sink.file.rows for sink in sinks)
     screened = f"Run over 0 of {rows} rows: those that can fail one of these checks."
     for threshold, note in ((rows, ""), (rows - 1, screened)):
-        monkeypatch.setattr(audit, "SCREEN_FROM_ROWS", threshold)
+        monkeypatch.setattr(audited_tables, "SCREEN_FROM_ROWS", threshold)
         warehouse = open_warehouse(replayed.settings)
-        tables = audit._audited(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged)
+        tables = AuditedTables(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged).frames()
         assert next(suite.note for suite, _ in tables if suite.name == SINK) == note
 
 
 def test_very_many_rows_are_screened_on_spark(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [sink.file for outcome in replayed.staged.tasks for sink in outcome.sinks]
     rows, size = sum(file.rows for file in files), sum(file.size_bytes for file in files)
-    monkeypatch.setattr(audit, "SCREEN_FROM_ROWS", 0)
-    asked, real = [], audit.spark_session
-    monkeypatch.setattr(audit, "spark_session", lambda settings: asked.append(1) or real(settings))
+    monkeypatch.setattr(audited_tables, "SCREEN_FROM_ROWS", 0)
+    asked, real = [], audited_tables.spark_session
+    monkeypatch.setattr(audited_tables, "spark_session", lambda settings: asked.append(1) or real(settings))
     for most_rows, most_bytes, on_spark in ((rows, size, []), (rows - 1, size, [1]), (rows, size - 1, [1])):
-        monkeypatch.setattr(audit, "SCREEN_ON_SPARK_FROM_ROWS", most_rows)
-        monkeypatch.setattr(audit, "SCREEN_ON_SPARK_FROM_BYTES", most_bytes)
+        monkeypatch.setattr(audited_tables, "SCREEN_ON_SPARK_FROM_ROWS", most_rows)
+        monkeypatch.setattr(audited_tables, "SCREEN_ON_SPARK_FROM_BYTES", most_bytes)
         warehouse = open_warehouse(replayed.settings)
-        suites = audit._audited(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged)
+        suites = AuditedTables(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged).frames()
         assert next(suite.note for suite, _ in suites if suite.name == SINK).startswith("Run over 0 of")
         assert asked == on_spark
         asked.clear()

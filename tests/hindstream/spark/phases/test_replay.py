@@ -15,9 +15,7 @@ from pyspark import TaskContext
 
 from hindstream.runs import find_plan, open_warehouse
 from hindstream.spark.phases import audit, commit, plan, publish, replay
-from hindstream.spark.phases.spark_stage import work_on
-from hindstream.spark.phases.task_work import stages_of
-from hindstream.spark.tasks.works import _unforeseen
+from hindstream.spark.tasks.unforeseen import unforeseen
 from statelib.commits import NothingToDo
 from statelib.commits.archives import open_archive
 from statelib.dsl import StreamsBuilder
@@ -168,16 +166,12 @@ def test_a_fault_of_the_host_is_named(settings: Settings, orders_job: Job, tmp_p
         replay.run(orders_job, settings.model_copy(update={"state_dir": tmp_path / "file"}))
 
 
-def test_what_nobody_has_foreseen_is_a_fault_of_the_system_or_a_defect(settings: Settings, orders_job: Job) -> None:
-    planned = plan.run(orders_job, settings)
-    assert not isinstance(planned, plan.NothingToDo)
-    stages = stages_of(orders_job, planned, open_warehouse(settings), settings)
-    work = work_on(stages.works(stages.sub_topologies[0], [])[0])
-    of_the_system = _unforeseen(ConnectionResetError("gone"), work)
+def test_what_nobody_has_foreseen_is_a_fault_of_the_system_or_a_defect() -> None:
+    of_the_system = unforeseen(ConnectionResetError("gone"), "0_0", "above")
     assert isinstance(of_the_system, RetryableError)
     assert "a task failed with ConnectionResetError: gone" in str(of_the_system)
-    assert isinstance(_unforeseen(ZeroDivisionError("ours"), work), InternalError)
-    assert isinstance(_unforeseen(MemoryError("Unable to allocate 4. GiB"), work), RetryableError)
+    assert isinstance(unforeseen(ZeroDivisionError("ours"), "0_0", "above"), InternalError)
+    assert isinstance(unforeseen(MemoryError("Unable to allocate 4. GiB"), "0_0", "above"), RetryableError)
 
 
 def test_a_failure_for_good_ends_the_other_tasks(settings: Settings, tmp_path: Path) -> None:

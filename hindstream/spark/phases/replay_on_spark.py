@@ -1,0 +1,46 @@
+"""Replays a run on Spark: one stage per sub-topology, and on a cluster each task on the host that has its state."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from hindstream.spark.phases.spark_stage import run_stage
+from hindstream.spark.placement import standbys
+from hindstream.spark.placement.round import elsewhere, place_run, restores
+from hindstream.spark.session.session import spark_session
+from hindstream.spark.tasks.works import carry_user_code
+from statelib.errors.counted import counted
+
+if TYPE_CHECKING:
+    from statelib.documents.manifests import Plan, TaskOutcome
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+    from statelib.storage import Storage
+    from statelib.task import Stages
+
+_log = logging.getLogger(__name__)
+
+
+def replay_on_spark(job: Job, plan: Plan, warehouse: Storage, settings: Settings, stages: Stages) -> list[TaskOutcome]:
+    """Runs all stages.
+
+    Raises:
+        HindstreamError: See `hindstream.spark.tasks.works.run_works`.
+    """
+    spark = spark_session(settings)
+    carry_user_code()
+    outcomes: list[TaskOutcome] = []
+    with ExitStack() as copies:
+        copies.enter_context(standbys.held())
+        placement = place_run(spark, job, plan, warehouse, settings)
+        if not restores(placement, stages.restored):
+            copies.close()  # nothing is fetched: copies may be made beside the tasks
+        for sub in stages.sub_topologies:
+            name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
+            works = stages.works(sub, outcomes)
+            outcomes += run_stage(spark, works, name=name, placement=placement)
+    if astray := elsewhere(placement, outcomes):
+        _log.warning("%s: Spark has run %s on other hosts than planned", job.name, counted(len(astray), "task"))
+    return outcomes

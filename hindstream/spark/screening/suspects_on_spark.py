@@ -1,0 +1,41 @@
+"""The pass of `hindstream.spark.screening.suspects` over staged files as a stage of Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from py4j.protocol import Py4JError  # isort: skip
+
+from hindstream.spark.tasks.works import spark_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from hindstream.spark.screening.scan import Found, Scan
+    from statelib.topics.files import ArchiveFile
+
+
+def found_on_spark(
+    spark: SparkSession,
+    scan: Scan,
+    parts: Sequence[Sequence[ArchiveFile]],
+    met: Callable[[Iterable[tuple[int, Found]]], Iterator[Found]],
+) -> list[Found]:
+    """What ``scan`` finds in each of ``parts``, brought together by ``met``.
+
+    Raises:
+        RetryableError: Spark has given up.
+    """
+    if not parts:
+        return []
+    scanned = spark.sparkContext.parallelize(parts, len(parts)).flatMap(scan)
+    if not scan.repeated and not all(unique.is_within_partition for unique in scan.screen.unique):
+        scanned = scanned.partitionBy(len(scan.screen.unique) * scan.buckets, lambda task: task)
+    try:
+        return scanned.mapPartitions(met).collect()
+    except (Py4JError, PySparkException) as error:
+        raise spark_error(error, topic=scan.topic) from error

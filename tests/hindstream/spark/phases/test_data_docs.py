@@ -1,0 +1,92 @@
+"""Data Docs of audits that have passed without Great Expectations: written from their results, once they count."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hindstream.runs import open_warehouse
+from hindstream.spark.phases import data_docs, pipeline
+from statelib.commits import Runs
+from statelib.errors.kinds import ConfigurationError
+from statelib.job.job import load_job
+from statelib.settings.settings import load_settings
+from tests.command import hindstream
+from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
+
+if TYPE_CHECKING:
+    from statelib.settings.settings import Settings
+
+PATIENCE_S = 120.0
+
+
+def made(folder: Path, data_docs: str) -> Settings:
+    settings = make_settings(folder).model_copy(update={"engine": "local", "data_docs": data_docs})
+    archive_orders(settings, orders())
+    job = load_job(f"{JOB_FILE}:job")
+    for until in (DAY_MS, None):
+        pipeline.run_slice(job, settings, until)
+    return settings
+
+
+def page(settings: Settings, run: str) -> Path | None:
+    audit = Runs(open_warehouse(settings), "orders").audit(run)
+    assert audit is not None
+    return None if audit.data_docs is None else Path(settings.warehouse) / "jobs/orders" / audit.data_docs
+
+
+def test_the_report_phase_writes_those_of_its_run(tmp_path: Path) -> None:
+    settings = made(tmp_path, "report")
+    for run in ("00000001-1", "00000002-1"):
+        index = page(settings, run)
+        assert index is not None
+        tables = {path.stem for path in (index.parent / "expectations").iterdir()}
+        assert tables == {"orders-by-country", "files", "ledger"}
+        (of_topic,) = index.parent.glob("validations/orders-by-country/**/*.html")
+        text = of_topic.read_text()
+        text = " ".join(re.sub(r"<[^>]+>", " ", text).split())
+        assert "Must have greater than or equal to 1 rows." in text
+        assert "key.key" in text
+        assert "Status: Succeeded" in text
+        assert "Data asset: orders-by-country" in text
+
+
+def test_a_command_writes_those_that_are_missing(tmp_path: Path) -> None:
+    settings = made(tmp_path, "beside")
+    pages = [page(settings, run) for run in ("00000001-1", "00000002-1")]
+    assert [path is not None and path.exists() for path in pages] == [False, False]
+    done = hindstream("data-docs", "orders", "--warehouse", settings.warehouse, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [path is not None and path.exists() for path in pages] == [True, True]
+    assert data_docs.write_missing("orders", settings) == []
+    with pytest.raises(ConfigurationError, match="the job has no runs"):
+        data_docs.write_missing("nothing", settings)
+
+
+def test_a_process_beside_a_run_writes_them(tmp_path: Path) -> None:
+    settings = made(tmp_path, "beside")
+    data_docs.write_beside("orders", settings)
+    waited = time.monotonic() + PATIENCE_S
+    index = page(settings, "00000001-1")
+    assert index is not None
+    while not index.exists():
+        assert time.monotonic() < waited, (Path(settings.state_dir) / data_docs.LOG).read_text()
+        time.sleep(0.1)
+    log = (Path(settings.state_dir) / data_docs.LOG).read_text()
+    assert "the Data Docs of run 00000002-1 are written" in log
+
+
+def test_nobody_need_write_them(tmp_path: Path) -> None:
+    settings = made(tmp_path, "failed")
+    assert page(settings, "00000001-1") is None
+    assert data_docs.write_missing("orders", settings) == []
+
+
+def test_who_waits_does_not_wait_for_them() -> None:
+    assert data_docs.beside_by_default(load_settings({}, environ={})).data_docs == "beside"
+    said = load_settings({"data_docs": "report"}, environ={})
+    assert data_docs.beside_by_default(said).data_docs == "report"

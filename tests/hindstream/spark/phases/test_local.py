@@ -1,0 +1,117 @@
+"""Runs without Spark: the same bytes, and neither a Java process nor Great Expectations."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hindstream.runs import open_warehouse
+from hindstream.spark.phases import pipeline, plan, replay, replay_here
+from statelib.commits import CommitLog, NothingToDo, Runs
+from statelib.errors.kinds import InternalError, RetryableError
+from statelib.job.job import load_job
+from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.settings.settings import Settings
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Settings:
+    settings = make_settings(tmp_path).model_copy(update={"engine": "local", "data_docs": "failed"})
+    archive_orders(settings, orders())
+    return settings
+
+
+def digests(settings: Settings) -> list[Any]:
+    """What commits are made of, without the names of files."""
+    log = CommitLog(open_warehouse(settings), "orders")
+    return [
+        [
+            sorted((sink.topic, sink.file.partition, sink.file.rows, sink.file.sha256) for sink in commit.sinks),
+            {task_id: task.position for task_id, task in commit.tasks.items()},
+        ]
+        for commit in map(log.read, range(1, log.head_number() + 1))
+    ]
+
+
+def test_slices_without_spark(local: Settings) -> None:
+    job = load_job(f"{JOB_FILE}:job")
+    first = pipeline.run_slice(job, local, DAY_MS)
+    assert isinstance(first, pipeline.SliceResult)
+    assert isinstance(pipeline.run_slice(job, local), pipeline.SliceResult)
+    assert pipeline.run_slice(job, local) == NothingToDo("orders", "no-new-records", 2)
+    check_published(local, orders())
+    assert first.audit.success
+    assert {check.topic for check in first.audit.checks} == {*job.topology.sink_topics, "files", "ledger"}
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_the_bytes_are_those_of_spark(local: Settings, tmp_path: Path) -> None:
+    job, made = load_job(f"{JOB_FILE}:job"), []
+    for engine in ("local", "spark"):
+        settings = make_settings(tmp_path / engine).model_copy(update={"engine": engine, "data_docs": "failed"})
+        archive_orders(settings, orders())
+        for until in (DAY_MS, None):
+            pipeline.run_slice(job, settings, until)
+        audits = [
+            Runs(open_warehouse(settings), "orders").audit(f"0000000{n}-1").model_dump(exclude={"seconds", "data_docs"})
+            for n in (1, 2)
+        ]
+        made.append((digests(settings), audits))
+    assert made[0][0] == made[1][0]
+    assert made[0][1] == made[1][1]
+
+
+def test_no_spark_and_no_great_expectations_are_loaded(local: Settings) -> None:
+    given = ["--set", f"warehouse={local.warehouse}", "--set", f"state_dir={local.state_dir}"]
+    code = (
+        "import sys\nfrom hindstream.cli.main import app\n"
+        f"app({['run', f'{JOB_FILE}:job', '--set', 'engine=local', '--set', 'data_docs=failed', *given]!r}, "
+        "obj={}, standalone_mode=False)\n"
+        "print(sorted({'pyspark', 'great_expectations', 'airflow', 'pandas'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] in {"[]", "['pandas']"}  # which Arrow imports
+
+
+def test_a_task_is_tried_again_and_its_last_error_counts(local: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, tries = load_job(f"{JOB_FILE}:job"), []
+    real = replay_here.run_task
+
+    def fails(times: int) -> Any:
+        def run_task(work: Any, *, attempt: str, **others: Any) -> Any:
+            tries.append(attempt)
+            if len(tries) <= times:
+                raise RetryableError("the store did not answer", next_step="run it again")
+            return real(work, attempt=attempt, **others)
+
+        return run_task
+
+    planned = plan.run(job, local)
+    assert not isinstance(planned, NothingToDo)
+    monkeypatch.setattr(replay_here, "run_task", fails(10))
+    with pytest.raises(RetryableError, match="did not answer"):
+        replay.run(job, local)
+    assert len(tries) == len(set(tries)) == 4
+    tries.clear()
+    monkeypatch.setattr(replay_here, "run_task", fails(3))
+    assert replay.run(job, local).tasks
+    assert json.dumps(tries)
+
+
+def test_a_defect_names_its_task(local: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = load_job(f"{JOB_FILE}:job")
+    plan.run(job, local)
+    monkeypatch.setattr(replay_here, "run_task", lambda *_, **__: 1 // 0)
+    with pytest.raises(InternalError, match="ZeroDivisionError") as caught:
+        replay.run(job, local)
+    assert "task" in caught.value.place
