@@ -29,6 +29,10 @@ Assignments = Annotated[
 Seal = Annotated[
     bool, typer.Option("--seal", help="Close all windows and emit everything that waits. This ends the job.")
 ]
+Engine = Annotated[
+    Literal["spark", "local"] | None,
+    typer.Option(help="Where tasks run: on Spark (the default), or in this process, faster for small slices."),
+]
 JsonOrText = Annotated[
     Literal["table", "json"], typer.Option("--output", help="Output format: for a person, or JSON, an object a line.")
 ]

@@ -9,6 +9,7 @@ import typer
 
 from hindstream.cli.arguments import (
     Assignments,
+    Engine,
     JobName,
     JobReference,
     JsonOrText,
@@ -45,6 +46,7 @@ def run(
     settings: Assignments = None,
     *,
     seal: Seal = False,
+    engine: Engine = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Only show what would be read, whether expectations fit, how long it may take."),
@@ -58,7 +60,7 @@ def run(
     from hindstream.cli.run import run as run_one  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
+    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal), engine=engine)
     do = print_preview if dry_run else run_one
     do(load_job(job), given, output)
 
@@ -80,6 +82,7 @@ def backfill(
     settings: Assignments = None,
     *,
     seal: Seal = False,
+    engine: Engine = None,
 ) -> None:
     """Run many slices one after the other, through an Airflow in this process. --seal seals the last one.
 
@@ -87,7 +90,7 @@ def backfill(
     """
     from hindstream.cli.backfill import run_backfill  # noqa: PLC0415
 
-    given = given_settings(settings, warehouse=warehouse, end_of_input=sealed(seal))
+    given = given_settings(settings, warehouse=warehouse, end_of_input=sealed(seal), engine=engine)
     run_backfill(job, start, end, every, timezone, airflow_home, given, output)
 
 
