@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 from tests.hindstream.report.documents import FROM_2100, WINDOWS, make_run
 
 COMMANDS = (
-    "demo", "run", "backfill", "status", "describe", "inspect", "settings",
+    "demo", "run", "backfill", "data-docs", "status", "describe", "inspect", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
     "archive", "handover", "takeover", "doctor", "placement", "jobs", "topics", "show", "ingest", "init",
 )  # fmt: skip
@@ -42,7 +42,10 @@ def test_help_of_every_command_has_an_example() -> None:
     from hindstream.cli.state_commands import state  # noqa: PLC0415
     from hindstream.cli.topic_commands import topic  # noqa: PLC0415
 
-    helps = {c.name or c.callback.__name__: c.help or c.callback.__doc__ or "" for c in app.registered_commands}
+    helps = {
+        c.name or c.callback.__name__.replace("_", "-"): c.help or c.callback.__doc__ or ""
+        for c in app.registered_commands
+    }
     assert sorted(helps) == sorted(COMMANDS)
     assert [name for name, text in helps.items() if f"hindstream {name}" not in text] == []
     for group, of_group in ((state, STATE_COMMANDS), (migrate, MIGRATE_COMMANDS), (topic, TOPIC_COMMANDS)):
