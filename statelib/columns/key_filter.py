@@ -14,7 +14,7 @@ import numpy as np
 
 from statelib.columns.arrow_buffers import spans_of
 from statelib.columns.hashing import hash_spans
-from statelib.kernels.compiled import BoolsOut, UInt64sOut, compiled, helper, nothing, types
+from statelib.kernels.compiled import BoolsOut, UInt32sOut, UInt64sOut, compiled, helper, nothing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ _TO_BIT = np.uint64(27)
 _SALTS = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 """Parquet's: odd, so that each spreads the lower half of a hash in its own way."""
 
-_Words = types.Array(types.uint32, 1, "C")
+_Words = UInt32sOut
 
 
 @helper

@@ -1,7 +1,6 @@
 """Compiles every kernel of the engine and keeps the code on disk: ``python -m statelib.kernels.compile``.
 
-Kernels have explicit signatures, so importing their modules compiles them. A module whose kernels numba compiles only
-when they are called has a function ``warm_up()`` that calls them.
+Kernels have explicit signatures, so they need no arguments to be compiled.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ import importlib
 import pkgutil
 from importlib.util import find_spec
 from pathlib import Path
+
+from statelib.kernels.compiled import load_kernels
 
 _ENGINE = str(Path(__file__).parents[1])
 _COMPILES = "from statelib.kernels.compiled import"
@@ -23,8 +24,8 @@ def compile_all() -> list[str]:
     """
     names = [module.name for module in pkgutil.walk_packages([_ENGINE], "statelib.") if _compiles(module.name)]
     for name in names:
-        module = importlib.import_module(name)
-        getattr(module, "warm_up", lambda: None)()
+        importlib.import_module(name)
+    load_kernels()
     return names
 
 

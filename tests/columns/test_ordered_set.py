@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.columns.ordered_set import ABSENT, first_from, insert, last, ordered_set, remove
-from statelib.kernels.compiled import njit
+from statelib.kernels.compiled import helper
 
 
-@njit
+@helper
 def _call(tree, operation, number):
     if operation == 0:
         insert(tree, number)

@@ -40,6 +40,7 @@ PLAIN, VERSIONED = '"rates"', 'Stores.persistent_versioned_key_value_store("rate
 SETTINGS = """\
 warehouse = "warehouse"
 spark_master = "local[2]"
+engine = "local"
 
 [storage_options]
 aws_endpoint_url = "http://127.0.0.1:9"

@@ -20,7 +20,7 @@ forwarded, set_entry = np.empty(1, np.bool_), np.empty(0, np.bool_)
 sources, partitions = one.astype(np.int16), one.astype(np.int32)
 deduplicate(one, one, one, 0, one, sources, partitions, one, 0, *entries, forwarded, set_entry)
 assert forwarded[0]
-print(sum(deduplicate.stats.cache_hits.values()))
+print(sum(deduplicate.dispatcher.stats.cache_hits.values()))
 """
 
 
@@ -47,3 +47,12 @@ def test_all_kernels_are_found() -> None:
     }
     assert {*compile_all()} >= decorated - {"statelib.kernels.compiled"}
     assert len(decorated) > 30
+
+
+def test_the_first_kernel_that_runs_loads_numba() -> None:
+    code = (
+        "import sys\nimport numpy as np\nimport hindstream\nfrom statelib.columns.counting import repeated_numbers\n"
+        "hindstream.StreamsBuilder\nimport statelib.task\nassert 'numba' not in sys.modules\n"
+        "assert repeated_numbers(np.array([1, 2, 1])).tolist() == [1]\nassert 'numba' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""What Spark's Python workers are forked from: a process that has imported the engine already.
+"""What Spark's Python workers are forked from: a process that has imported the engine, and loaded its kernels.
 
 Each worker would import it anew otherwise, which takes a second of CPU time and some 200 MiB of memory that all of them
 can share. Spark starts it by its name, the setting ``spark.python.daemon.module``.
@@ -12,6 +12,9 @@ with importing():
     from pyspark import daemon
 
     import statelib.task  # noqa: F401
+    from statelib.kernels.compiled import load_kernels
+
+    load_kernels()
 
 if __name__ == "__main__":
     daemon.manager()  # type: ignore[no-untyped-call]

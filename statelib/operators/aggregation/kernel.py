@@ -13,17 +13,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numba import types
-
-from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, boolean, compiled, helper, i64, nothing, u64
+from statelib.kernels.compiled import (
+    Bools,
+    BoolsOut,
+    Floats,
+    FloatsOut,
+    Int64s,
+    Int64sOut,
+    boolean,
+    compiled,
+    helper,
+    i64,
+    nothing,
+    u64,
+)
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-Floats: Any = types.Array(types.float64, 1, "C", readonly=True)
-FloatsOut: Any = types.Array(types.float64, 1, "C", readonly=False)
 
 NO_UPDATE = -1
 NO_SLOT = -1

@@ -7,18 +7,25 @@ state of all slots is kept up to date; ``out`` is the state after each change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from numba import types
-
-from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, boolean, compiled, helper, i64, nothing
+from statelib.kernels.compiled import (
+    Bools,
+    BoolsOut,
+    Floats,
+    FloatsOut,
+    Int64s,
+    Int64sOut,
+    boolean,
+    compiled,
+    helper,
+    i64,
+    nothing,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-Floats: Any = types.Array(types.float64, 1, "C", readonly=True)
-FloatsOut: Any = types.Array(types.float64, 1, "C", readonly=False)
 
 NO_CHANGE = -1
 

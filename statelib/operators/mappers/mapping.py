@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from statelib.calls import function_checked
 from statelib.calls.kinds import takes
@@ -181,6 +180,8 @@ class Expression:
 
     def map(self, columns: pa.RecordBatch) -> pa.Array:
         """Its value on each row."""
+        from pyarrow import acero  # noqa: PLC0415 - it imports pyarrow.dataset, which few mappers need
+
         source = acero.TableSourceNodeOptions(pa.Table.from_batches([columns]))
         plan = acero.Declaration.from_sequence(
             [

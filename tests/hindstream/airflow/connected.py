@@ -20,7 +20,7 @@ def main(folder: Path, endpoint: str) -> None:
         "warehouse": "s3://warehouse/connected",
         "storage_options": options,
         "state_dir": str(folder / "state"),
-        "spark_master": "local[2]",
+        "engine": "local",
         "spark_conf": {
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",

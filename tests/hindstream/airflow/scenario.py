@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         given = {
             "warehouse": settings.warehouse,
             "state_dir": str(settings.state_dir),
-            "spark_master": "local[2]",
+            "engine": "local",
         } | more
         event: dict[str, Any] = {}
         try:
@@ -70,7 +70,7 @@ def migrate(folder: Path, home: Path) -> dict[str, str]:
     rates.run_plain(folder / "rates")
     warehouse = str(folder / "rates" / "warehouse")
     rates.falsify_changelog(warehouse)
-    given = f'warehouse="{warehouse}", state_dir="{folder}/rates/state", spark_master="local[2]"'
+    given = f'warehouse="{warehouse}", state_dir="{folder}/rates/state", engine="local"'
     dag_file = home / "dags" / "migrate.py"
     dag_file.write_text(
         "from hindstream.airflow import migration_dag  # Airflow\n\n"

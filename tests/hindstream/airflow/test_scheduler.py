@@ -126,11 +126,11 @@ def _write_dags(folder: Path) -> None:
     home = folder / "airflow"
     settings = make_settings(folder / "orders")
     archive_orders(settings, orders())
-    given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"}
+    given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
     embedded._write_dag_file(home, "orders", f"{JOB_FILE}:job", given)
     place = folder / "migrate-rates"
     rates.run_plain(place)
-    others = f'"{place}/warehouse", state_dir="{place}/state", spark_master="local[2]"'
+    others = f'"{place}/warehouse", state_dir="{place}/state", engine="local"'
     dag_file = DAG_FILE.replace("jobs/rates.py:job", f"{rates.__file__}:job").replace('"warehouse"', others)
     (home / "dags" / "migrate-rates.py").write_text(dag_file)
 

@@ -33,7 +33,7 @@ def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -
     shutil.copy(JOB_FILE, tmp_path / "dags" / "job.py")
     result = hindstream(
         "backfill", "dags.job:job", "--from", "1970-01-03T00:00Z", "--to", "1970-01-06T00:00Z", "--every", "day",
-        "--warehouse", "warehouse", "--set", "spark_master=local[2]",
+        "--warehouse", "warehouse", "--engine", "local",
         cwd=tmp_path,
     )  # fmt: skip
     assert (result.returncode, besides_progress(result.stderr)) == (0, [])
@@ -51,7 +51,7 @@ def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -
     sealed = hindstream(
         "backfill", "dags/job.py:job",
         "--from", "1970-01-05", "--to", "1970-01-07", "--every", "day", "--timezone", "UTC",
-        "--warehouse", "warehouse", "--set", "spark_master=local[2]", "--seal",
+        "--warehouse", "warehouse", "--engine", "local", "--seal",
         cwd=tmp_path,
     )  # fmt: skip
     assert sealed.stdout.splitlines() == [
@@ -77,7 +77,7 @@ def test_a_record_that_holds_a_slice_back_is_told(tmp_path) -> None:
     shutil.copy(JOB_FILE, tmp_path / "dags" / "job.py")
     result = hindstream(
         "backfill", "dags.job:job", "--from", "1970-01-02T00:00Z", "--to", "1970-01-03T00:00Z", "--every", "day",
-        "--warehouse", "warehouse", "--set", "spark_master=local[2]",
+        "--warehouse", "warehouse", "--engine", "local",
         cwd=tmp_path,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

@@ -15,7 +15,16 @@ from statelib import Materialized, StreamsBuilder
 from tests.command import hindstream
 from tests.task.pipeline import Pipeline
 
-PRINT_NOTHING = {("replay",), ("audit",), ("commit",), ("publish",), ("maintain",), ("report",), ("release",)}
+PRINT_NOTHING = {
+    ("replay",),
+    ("audit",),
+    ("commit",),
+    ("publish",),
+    ("maintain",),
+    ("report",),
+    ("release",),
+    ("data-docs",),
+}
 
 
 def leaves(command, path=()):

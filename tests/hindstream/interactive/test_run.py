@@ -28,7 +28,7 @@ def places(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch)
     """Where a call finds its warehouse, which has the topic of orders."""
     monkeypatch.chdir(tmp_path)
     archive_orders(make_settings(tmp_path), orders(400))
-    return {"warehouse": tmp_path / "warehouse", "state_dir": str(tmp_path / "state"), "spark_master": "local[2]"}
+    return {"warehouse": tmp_path / "warehouse", "state_dir": str(tmp_path / "state"), "engine": "local"}
 
 
 def test_a_run_gives_counts_ids_frames_and_the_report(places: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.columns.ordered_set import ABSENT, first_from, insert, last, remove
-from statelib.kernels.compiled import BytesOut, Int64s, Int64sOut, compiled, helper, i64, nothing, records_of, types
+from statelib.kernels.compiled import BytesOut, Int64s, Int64sOut, Tuple, compiled, helper, i64, nothing, records_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +88,7 @@ CLOCKS = np.dtype(
 
 
 _Rows, _Arrivals, _Results, _Policy, _Clocks = (records_of(dtype) for dtype in (ROW, ARRIVAL, RESULT, POLICY, CLOCKS))
-_Joined = types.Tuple((_Results, i64, i64))
+_Joined = Tuple((_Results, i64, i64))
 
 
 @helper
