@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,3 +82,19 @@ def test_a_column_of_several_types_is_shown_as_text(tmp_path: Path) -> None:
     found = profile(topic, tmp_path)
     assert (found.sampled, found.bad_rows) == (2, 0)
     assert load(topic, tmp_path / "warehouse").records == 2
+
+
+def test_deletions_are_told_and_their_former_rows_are_not(tmp_path: Path) -> None:
+    def change(op: str, before: int | None, after: int | None) -> dict[str, object]:
+        rows = {"before": before, "after": after}
+        told = {name: None if id_ is None else {"id": id_, "note": "x"} for name, id_ in rows.items()}
+        return {**told, "source": {"ts_ms": NOW_MS}, "op": op, "ts_ms": NOW_MS}
+
+    changes = [change("c", None, 1), change("c", None, 2), change("u", 2, 2), change("d", 2, None)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in changes))
+    topic = LakeTopic("t", str(tmp_path / "a.jsonl"), key="id", envelope="debezium")
+    found = profile(topic, tmp_path)
+    assert (found.sampled, found.deletions, found.valued, found.rows) == (4, 1, 3, 4)
+    assert dict(found.ids) == {"id": 1}  # of the rows that are there, one is a second version
+    assert (found.distinct_keys, found.null_keys) == (2, 0)
+    assert [field.nulls for field in found.fields] == [0, 0]
