@@ -13,6 +13,7 @@ import pytest
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 from tests.command import hindstream
+from tests.terminal import needs_terminals
 from tests.topics.data import topic_records
 
 VALUE = pa.struct([("id", pa.string()), ("amount", pa.float64()), ("tags", pa.list_(pa.int32()))])
@@ -39,6 +40,7 @@ def test_every_topic_has_a_line(folder) -> None:
 
 
 def test_a_narrow_terminal_shows_every_name_and_number(folder) -> None:
+    needs_terminals()
     shown = subprocess.run(
         ["script", "-qec", f"{sys.executable} -m hindstream topics --warehouse w", "/dev/null"],
         cwd=folder, env={**os.environ, "COLUMNS": "80", "TERM": "dumb"}, capture_output=True, text=True, check=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pty
 import socket
 import threading
 import time
@@ -15,6 +14,7 @@ import pytest
 
 from hindstream.spark.tasks.progress import StageProgress
 from hindstream.spark.tasks.told import Listener, Told, tell, telling
+from tests.terminal import opened_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,10 +69,7 @@ def run_a_stage(spark: SparkSession, stderr: TextIO) -> None:
 @contextmanager
 def terminal(seen: bytearray) -> Iterator[TextIO]:
     """A terminal whose screen is read while it is written to: it holds some 4 KiB, then writers wait."""
-    try:
-        ours, theirs = pty.openpty()
-    except OSError as error:
-        pytest.skip(f"this machine has no terminals: {error}")
+    ours, theirs = opened_terminal()
 
     def read() -> None:
         with suppress(OSError):  # when the writers are gone
