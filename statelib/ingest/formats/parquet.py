@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 16
 
+_LARGE_GROUP_BYTES = 64 << 20
+"""A row group with more is read piece by piece; Arrow would hold all of it otherwise."""
+_PIECE_BYTES = 4 << 20
+
 
 def parquet_schema(file: SourceFile, options: Mapping[str, str]) -> pa.Schema:
     """The columns of a file, with Arrow's types.
@@ -71,12 +75,17 @@ def parquet_batches(
     Raises:
         InputError: It is no Parquet file, or damaged.
     """
-    with (
-        unreadable(file, "Parquet"),
-        open_file(file, options) as opened,
-        pq.ParquetFile(opened, pre_buffer="://" in file.path) as parquet,
-    ):
+    with unreadable(file, "Parquet"), open_file(file, options) as opened, _opened(opened, file) as parquet:
         columns = needed(parquet.schema_arrow)
         if columns == []:
             columns = parquet.schema_arrow.names[:1]  # without a column nobody knows how many rows there are
         yield from parquet.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False)
+
+
+def _opened(source: pa.NativeFile, file: SourceFile) -> pq.ParquetFile:
+    """The file, to be read without holding a row group however large: some writers make one of all rows."""
+    metadata = pq.read_metadata(source)
+    largest = max((metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)), default=0)
+    if largest > _LARGE_GROUP_BYTES:
+        return pq.ParquetFile(source, metadata=metadata, buffer_size=_PIECE_BYTES, pre_buffer=False)
+    return pq.ParquetFile(source, metadata=metadata, pre_buffer="://" in file.path)
