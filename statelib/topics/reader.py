@@ -23,6 +23,7 @@ from deltalake import Schema as DeltaSchema
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.storage import ObjectNotFoundError
+from statelib.storage.row_groups import buffering
 from statelib.topics.encodings import is_encoded
 from statelib.topics.footer import read_sealed_footer
 from statelib.topics.interleaved import groups_in_order, has_room, in_order, repeated_offset
@@ -169,7 +170,7 @@ class PartitionReader:
             metadata=opened.metadata,
             read_dictionary=["key"] if keys_as_encoded else None,
             page_checksum_verification=True,
-            pre_buffer=not self._storage.is_local,
+            **buffering(opened.metadata, is_local=self._storage.is_local),
         ) as parquet:
             yield from self._read_parquet(parquet, file, is_sealed=opened.is_sealed, ascends=ascends)
 

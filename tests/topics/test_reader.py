@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.records.key_column import KeyColumn
-from statelib.storage import Storage
+from statelib.storage import Storage, row_groups
 from statelib.topics.files import ArchiveFile
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
@@ -150,10 +152,10 @@ def test_a_damaged_file_is_named(tmp_path, how, message):
     assert "restore the file" in error.value.next_step
 
 
-def foreign_file(storage, table, name="x.parquet"):
+def foreign_file(storage, table, name="x.parquet", **written):
     """A file of another writer, described as the Delta log would."""
     with storage.open_output(name) as output:
-        pq.write_table(table, output)
+        pq.write_table(table, output, **written)
     offsets = table["offset"].to_pylist()
     return ArchiveFile(
         path=name, partition=0, rows=len(offsets), size_bytes=storage.size(name), first_offset=min(offsets),
@@ -175,6 +177,31 @@ def test_categories_of_another_writer_are_plain_strings(indices, encoded_keys):
     assert batch.column("value").equals(names)
     if not encoded_keys:
         assert some.read_all().schema == schema
+
+
+def test_a_row_group_of_another_writer_is_not_fetched_whole(monkeypatch):
+    storage, numbers = Storage("memory://"), np.arange(1 << 20)
+    records = pa.table(dict.fromkeys(("offset", "key", "value"), numbers))
+    records = records.add_column(1, "timestamp", pa.array(numbers, pa.timestamp("ms", "UTC")))
+    file = foreign_file(storage, records, use_dictionary=False, compression="none")
+    reads, real = [], Storage.open_input
+
+    class Recorded(io.BytesIO):
+        def read(self, size=-1):
+            reads.append(size)
+            return super().read(size)
+
+    def open_input(self, path, **others):
+        return pa.PythonFile(Recorded(real(self, path, **others).read()), "r")
+
+    monkeypatch.setattr(Storage, "open_input", open_input)
+    for large, whole in ((1 << 16, 1), (1 << 40, 2)):
+        monkeypatch.setattr(row_groups, "LARGE_GROUP_BYTES", large)
+        monkeypatch.setattr(row_groups, "PIECE_BYTES", 1 << 16)
+        read = PartitionReader(storage, [file], topic_schema(pa.int64(), pa.int64()), topic="t", partition=0).read_all()
+        assert read["value"].to_numpy().tolist() == numbers.tolist()
+        assert min(sum(size > 1 << 20 for size in reads), 2) == whole  # of offsets, to see whether they ascend
+        reads.clear()
 
 
 @pytest.mark.parametrize("offsets", [range(5, 45), [*range(5, 44), 46]])

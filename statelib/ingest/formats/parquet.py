@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from statelib.ingest.formats.rows import Rows
 from statelib.ingest.formats.unreadable import unreadable
 from statelib.ingest.sources.opening import open_file
+from statelib.storage.row_groups import buffering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from statelib.ingest.sources.files import SourceFile
 
 _BATCH_ROWS = 1 << 16
-
-_LARGE_GROUP_BYTES = 64 << 20
-"""A row group with more is read piece by piece; Arrow would hold all of it otherwise."""
-_PIECE_BYTES = 4 << 20
 
 
 def parquet_schema(file: SourceFile, options: Mapping[str, str]) -> pa.Schema:
@@ -83,9 +80,5 @@ def parquet_batches(
 
 
 def _opened(source: pa.NativeFile, file: SourceFile) -> pq.ParquetFile:
-    """The file, to be read without holding a row group however large: some writers make one of all rows."""
     metadata = pq.read_metadata(source)
-    largest = max((metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)), default=0)
-    if largest > _LARGE_GROUP_BYTES:
-        return pq.ParquetFile(source, metadata=metadata, buffer_size=_PIECE_BYTES, pre_buffer=False)
-    return pq.ParquetFile(source, metadata=metadata, pre_buffer="://" in file.path)
+    return pq.ParquetFile(source, metadata=metadata, **buffering(metadata, is_local="://" not in file.path))

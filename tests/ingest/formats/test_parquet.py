@@ -13,6 +13,7 @@ import pytest
 
 from statelib.ingest.formats import parquet
 from statelib.ingest.sources.files import SourceFile
+from statelib.storage import row_groups
 from statelib.storage.clients import client
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def test_rows_read_piece_by_piece_are_the_same(
     table = written(tmp_path / "a.parquet", 200_000, row_group_size)
     size_bytes = (tmp_path / "a.parquet").stat().st_size
     for large in (0, 1 << 40):
-        monkeypatch.setattr(parquet, "_LARGE_GROUP_BYTES", large)
+        monkeypatch.setattr(row_groups, "LARGE_GROUP_BYTES", large)
         assert read(str(tmp_path / "a.parquet"), size_bytes, {}).combine_chunks().equals(table)
 
 
@@ -54,8 +55,8 @@ def test_rows_in_an_object_store_too(
     table = written(tmp_path / "a.parquet", 50_000, 50_000)
     data, name = (tmp_path / "a.parquet").read_bytes(), f"{uuid.uuid4().hex}.parquet"
     obstore.put(client(f"s3://{BUCKET}", s3_options), name, data)
-    monkeypatch.setattr(parquet, "_LARGE_GROUP_BYTES", 0)
-    monkeypatch.setattr(parquet, "_PIECE_BYTES", 1 << 14)
+    monkeypatch.setattr(row_groups, "LARGE_GROUP_BYTES", 0)
+    monkeypatch.setattr(row_groups, "PIECE_BYTES", 1 << 14)
     assert read(f"s3://{BUCKET}/{name}", len(data), s3_options).combine_chunks().equals(table)
 
 
