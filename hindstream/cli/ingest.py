@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
     from statelib.ingest.load import Loaded
     from statelib.ingest.plan import LoadPlan
-    from statelib.ingest.profile import Profile, TimeProfile
+    from statelib.ingest.profile import Profile
+    from statelib.ingest.sample import TimeProfile
     from statelib.serdes.schema_source import SchemaSource
     from statelib.settings.settings import Settings
 

@@ -7,30 +7,21 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.ingest.envelopes import placed
-from statelib.ingest.formats.estimate import estimated_rows
 from statelib.ingest.formats.rows import plain
 from statelib.ingest.formats.text_values import COMMA_NUMBER
-from statelib.ingest.records import PARTITION
-from statelib.ingest.stages import records_in
-from statelib.ingest.values.fields import value_at
-from statelib.ingest.values.times import read_times
+from statelib.ingest.sample import MOST_FILES, MOST_SHOWN, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
-    from statelib.ingest.formats.rows import BadRow, Rows
+    from statelib.ingest.formats.rows import BadRow
     from statelib.ingest.plan import LoadPlan
-    from statelib.ingest.sources.files import SourceFile
+    from statelib.ingest.sample import TimeProfile
 
-_MOST_FILES = 8
-_MOST_ROWS = 50_000
-_MOST_SHOWN = 5
-_ANCIENT_US = 631_152_000_000_000  # 1990
 _SURE_COMMA = r"^\s*[+-]?(\d{1,3}(\.\d{3})+,\d+|\d+,(\d{1,2}|\d{4,}))\s*$"
 _NUMBER = r"^\s*[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$"
 """What a number would not change: ``00123`` is text."""
@@ -55,33 +46,6 @@ class FieldProfile:
     nulls: int
     numbers: int
     comma_numbers: int
-
-
-@dataclass(frozen=True, slots=True)
-class TimeProfile:
-    """The timestamps of a sample.
-
-    Attributes:
-        read_as: In words, how they are read.
-        first_ms: The least one; None: there is none.
-        last_ms: The largest one.
-        missing: Rows without one.
-        unreadable: Rows whose timestamp is none that a record can have.
-        ancient: Rows of before 1990.
-        future: Rows of after now.
-        disordered: Rows whose timestamp is less than one before it in the same file.
-        most_late_ms: By how much at most.
-    """
-
-    read_as: str
-    first_ms: int | None
-    last_ms: int | None
-    missing: int
-    unreadable: int
-    ancient: int
-    future: int
-    disordered: int
-    most_late_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,41 +113,12 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
     Raises:
         InputError: A file cannot be read.
     """
-    times, tables, keys, places = _Times(now_ms), [], [], []
-    partitions = np.zeros(plan.shape.partitions, np.int64)
-    bad: list[tuple[str, BadRow]] = []
-    bad_rows = 0
-    unread, deletions, row_counts = 0, 0, {}
-    for file in _spread(plan.files):
-        row_counts[file.path] = 0
-        for rows in _some(plan, file):
-            records, unusable = records_in(plan.shape, rows, file)
-            unread += len(rows.bad)
-            row_counts[file.path] += len(rows.numbers) + len(rows.bad)
-            times.add(rows, plan)
-            own = [name for name in rows.columns.schema.names if not placed.is_beside(name)]
-            there = rows.columns
-            if placed.TOMBSTONE in there.schema.names:
-                there = there.filter(pc.invert(there[placed.TOMBSTONE]))
-                deletions += len(rows.numbers) - there.num_rows
-            tables.append(pa.Table.from_batches([there]).select(own))
-            keys.append(records["key"])
-            places.append(records[PARTITION])
-            partitions += np.bincount(records[PARTITION].to_numpy(), minlength=plan.shape.partitions)
-            bad_rows += len(rows.bad) + len(unusable)
-            bad += [(file.path, row) for row in (*rows.bad, *unusable)][: _MOST_SHOWN - len(bad)]
-        if row_counts[file.path] >= _MOST_ROWS:
-            del row_counts[file.path]  # there may be more
-        times.end_file()
-    rows_in_all = sum(
-        row_counts[file.path] if file.path in row_counts else estimated_rows(file, plan.reader.files)
-        for file in plan.files
-    )
+    sample = Sample(plan, now_ms)
     own_fields = [field for field in plan.schema if not placed.is_beside(field.name)]
-    has_csv = any(plan.reader.files.format_of(file) == "csv" for file in plan.files[:_MOST_FILES])
-    together = _together([pa.schema(own_fields).empty_table(), *tables])
-    looked_at = max(together.num_rows + deletions + unread, 1)
-    of_rows = _comparable(pa.chunked_array(keys, plan.shape.key_type))
+    has_csv = any(plan.reader.files.format_of(file) == "csv" for file in plan.files[:MOST_FILES])
+    together = _together([pa.schema(own_fields).empty_table(), *sample.tables])
+    looked_at = max(sample.rows + sample.unread, 1)
+    of_rows = _comparable(pa.chunked_array(sample.keys, plan.shape.key_type))
     counts: list[dict[str, Any]] = pc.value_counts(of_rows).to_pylist()
     top = sorted(counts, key=lambda one: -one["counts"])
     return Profile(
@@ -191,25 +126,25 @@ def profile_of(plan: LoadPlan, now_ms: int) -> Profile:
         known=plan.known,
         moved=plan.moved,
         size_bytes=plan.size_bytes,
-        rows=rows_in_all,
-        sampled=together.num_rows + deletions,
-        deletions=deletions,
+        rows=sample.rows_in_all,
+        sampled=sample.rows,
+        deletions=sample.deletions,
         fields=tuple(
             FieldProfile(n, c.type, c.null_count, _numbers(c), _comma_numbers(c) if has_csv else 0)
             for n, c in zip(together.column_names, together.columns, strict=True)
         ),
-        times=times.profile(plan.timestamps),
+        times=sample.times,
         distinct_keys=sum(1 for one in top if one["values"] is not None),
-        top_keys=tuple((one["values"], one["counts"]) for one in top if one["values"] is not None)[:_MOST_SHOWN],
+        top_keys=tuple((one["values"], one["counts"]) for one in top if one["values"] is not None)[:MOST_SHOWN],
         null_keys=next((one["counts"] for one in top if one["values"] is None), 0),
-        scattered_keys=_scattered(of_rows, pa.chunked_array(places, pa.int32())),
+        scattered_keys=_scattered(of_rows, pa.chunked_array(sample.places, pa.int32())),
         layout=plan.reader.layout,
-        partition_rows=tuple(round(int(count) * rows_in_all / looked_at) for count in partitions),
+        partition_rows=tuple(round(count * sample.rows_in_all / looked_at) for count in sample.partition_rows),
         ids=tuple((name, _repeats(together[name])) for name in together.column_names if _ID.search(name)),
         repeated_rows=_repeated_rows(together),
-        unread=unread,
-        bad_rows=bad_rows,
-        bad_examples=tuple(bad),
+        unread=sample.unread,
+        bad_rows=sample.bad_rows,
+        bad_examples=tuple(sample.bad),
     )
 
 
@@ -246,60 +181,6 @@ def _as_text(table: pa.Table, names: Collection[str]) -> pa.Table:
             texts = [None if not value.is_valid else str(plain(value)) for value in table[name]]
             table = table.set_column(n, name, pa.array(texts, pa.string()))
     return table
-
-
-def _spread(files: tuple[SourceFile, ...]) -> list[SourceFile]:
-    if len(files) <= _MOST_FILES:
-        return list(files)
-    return [files[n * (len(files) - 1) // (_MOST_FILES - 1)] for n in range(_MOST_FILES)]
-
-
-def _some(plan: LoadPlan, file: SourceFile) -> Iterator[Rows]:
-    done = 0
-    for rows in plan.reader.rows(file):
-        yield rows
-        done += len(rows.numbers) + len(rows.bad)
-        if done >= _MOST_ROWS:
-            return
-
-
-class _Times:
-    """Collects what is to be said of timestamps."""
-
-    def __init__(self, now_ms: int) -> None:
-        self._now_us = now_ms * 1000
-        self._first: int | None = None
-        self._last: int | None = None
-        self._counts = dict.fromkeys(("missing", "unreadable", "ancient", "future", "disordered"), 0)
-        self._most_late_us = 0
-        self._largest = 0
-
-    def add(self, rows: Rows, plan: LoadPlan) -> None:
-        given = value_at(rows.columns, plan.shape.timestamp)
-        read = read_times(given, plan.shape.time_rule)
-        missing = given.is_null().to_numpy(zero_copy_only=False)
-        self._counts["missing"] += int(missing.sum())
-        self._counts["unreadable"] += int((~read.known & ~missing).sum())
-        times = read.microseconds[read.known]
-        if not len(times):
-            return
-        self._counts["ancient"] += int((times < _ANCIENT_US).sum())
-        self._counts["future"] += int((times > self._now_us).sum())
-        largest = np.maximum.accumulate(np.maximum(times, self._largest))
-        late = largest - times
-        self._counts["disordered"] += int((late > 0).sum())
-        self._most_late_us = max(self._most_late_us, int(late.max()))
-        self._largest = int(largest[-1])
-        self._first = int(times.min()) if self._first is None else min(self._first, int(times.min()))
-        self._last = int(times.max()) if self._last is None else max(self._last, int(times.max()))
-
-    def end_file(self) -> None:
-        self._largest = 0
-
-    def profile(self, read_as: str) -> TimeProfile:
-        first = None if self._first is None else self._first // 1000
-        last = None if self._last is None else self._last // 1000
-        return TimeProfile(read_as, first, last, **self._counts, most_late_ms=self._most_late_us // 1000)
 
 
 def _numbers(column: pa.ChunkedArray) -> int:
