@@ -134,16 +134,17 @@ def _settings(
     for name, step in (("until", "give start= and end="), ("end_of_input", "give seal=True")):
         if others.get(name) is not None:
             raise ConfigurationError("an argument says this", setting=name, place=place, next_step=step)
+    from hindstream.spark.phases.data_docs import beside_by_default  # noqa: PLC0415
+
     root = None if warehouse is None else str(warehouse)
-    return load_settings({**others, **given, "warehouse": root})
+    return beside_by_default(load_settings({**others, **given, "warehouse": root}))
 
 
 def _one(job: Job, settings: Settings, until_ms: int | None) -> RunResult:
     from hindstream.runs import open_warehouse  # noqa: PLC0415
-    from hindstream.spark.phases.data_docs import beside_by_default  # noqa: PLC0415
     from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415 - a second
 
-    done = run_slice(job, beside_by_default(settings), until_ms)
+    done = run_slice(job, settings, until_ms)
     warehouse = open_warehouse(settings)
     if isinstance(done, NothingToDo):
         return RunResult.of_nothing(job, warehouse, done, until_ms)
@@ -151,7 +152,7 @@ def _one(job: Job, settings: Settings, until_ms: int | None) -> RunResult:
 
 
 def _write_docs(job: Job, settings: Settings, results: Sequence[RunResult]) -> None:
-    from hindstream.spark.phases.data_docs import beside_by_default, write_beside  # noqa: PLC0415
+    from hindstream.spark.phases.data_docs import write_beside  # noqa: PLC0415
 
     if any(result.run_id is not None for result in results):
-        write_beside(job.name, beside_by_default(settings))
+        write_beside(job.name, settings)

@@ -63,11 +63,10 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
 def _audit(tables: AuditedTables) -> Audit:
     started = time.perf_counter()
     checks = _decided(tables) if tables.settings.audit_engine == "auto" else None
-    page = None
-    if checks is not None:
-        page = page_of_passed(tables.plan.run_id) if tables.settings.data_docs != "failed" else None
-    else:
+    if checks is None:
         checks, page = _examined(tables)
+    else:
+        page = None if tables.settings.data_docs == "failed" else page_of_passed(tables.plan.run_id)
     return Audit(
         run_id=tables.plan.run_id,
         success=all(check.success for check in checks),
@@ -101,10 +100,12 @@ def _examined(tables: AuditedTables) -> tuple[tuple[AuditCheck, ...], str | None
             damage = [
                 AuditCheck(topic=FILES, expectation="can_be_read", parameters={}, success=False, error=str(error))
             ]
+        checks = (*(check for part in validated for check in part.checks), *damage)
+        if tables.settings.data_docs == "failed" and all(check.success for check in checks):
+            return checks, None
         validator.write_docs()
         page = _page(validator, validated)
         folder = keep_site(tables.warehouse, tables.job.name, tables.plan.run_id, site)
-    checks = (*(check for part in validated for check in part.checks), *damage)
     return checks, f"{folder}/{page.relative_to(site).as_posix()}" if page else None
 
 

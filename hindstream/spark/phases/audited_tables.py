@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from hindstream.spark.expectations.checks import files_suite, files_table, ledger_suite, topic_suite
 from hindstream.spark.expectations.flat_tables import flat_schema, pandas_frame, read_flat, spark_frame, table_frame
 from hindstream.spark.phases.task_work import stages_of
-from hindstream.spark.screening.decided import decided, has_suspects_in
+from hindstream.spark.screening.decided import decidable, has_suspects
 from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.screen import screen_of
 from hindstream.spark.screening.suspects import find_suspects
@@ -73,17 +73,19 @@ class AuditedTables:
             CorruptedDataError: A staged file is missing or damaged.
         """
         results: list[AuditCheck] = []
+        looks: list[Callable[[], bool]] = []
         for suite, schema, files in self._topics():
-            of_topic = decided(suite, flat_schema(schema), _rows(files), self._has_suspects(suite.name, schema, files))
-            if of_topic is None:
+            if (checks := decidable(suite, flat_schema(schema), _rows(files))) is None:
                 return None
-            results += of_topic
+            results += checks.passed
+            looks.append(partial(self._has_suspects, suite.name, schema, files, checks.screen))
         for suite, table in self._small():
-            of_table = decided(suite, table.schema, table.num_rows, has_suspects_in(table))
-            if of_table is None:
+            if (checks := decidable(suite, table.schema, table.num_rows)) is None:
                 return None
-            results += of_table
-        return tuple(results)
+            results += checks.passed
+            looks.append(partial(has_suspects, table, checks.screen))
+        has_any = any(look() for look in reversed(looks))  # the small ones first
+        return None if has_any else tuple(results)
 
     def frames(self) -> Iterator[tuple[Suite, Frame]]:
         """Each table with its suite; a table is released before the next is made.
@@ -126,12 +128,9 @@ class AuditedTables:
                 schemas[topic] = topic_schema(types[topic].field("key").type, types[topic].field("value").type)
         return schemas
 
-    def _has_suspects(self, topic: str, schema: pa.Schema, files: Sequence[ArchiveFile]) -> Callable[[Screen], bool]:
-        def look(screen: Screen) -> bool:
-            found = find_suspects(Scan(self.warehouse, topic, schema, screen), files, self._screening_spark(files))
-            return found is None or len(found) > 0
-
-        return look
+    def _has_suspects(self, topic: str, schema: pa.Schema, files: Sequence[ArchiveFile], screen: Screen) -> bool:
+        found = find_suspects(Scan(self.warehouse, topic, schema, screen), files, self._screening_spark(files))
+        return found is None or len(found) > 0
 
     def _screening_spark(self, files: Sequence[ArchiveFile]) -> SparkSession | None:
         """Where files are screened; None: in this process."""

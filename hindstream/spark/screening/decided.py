@@ -7,6 +7,7 @@ and its verdict is known before it is imported, which takes longer than most aud
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -25,35 +26,41 @@ if TYPE_CHECKING:
 _COLUMNS = "expect_table_columns_to_match_set"
 
 
-def decided(
-    suite: Suite, schema: pa.Schema, rows: int, has_suspects: Callable[[Screen], bool]
-) -> tuple[AuditCheck, ...] | None:
-    """The results of a suite's checks, each of which passes; None: only Great Expectations can tell.
+@dataclass(frozen=True, slots=True)
+class Decidable:
+    """The checks of a table that all pass if none of its rows is suspect.
+
+    Attributes:
+        screen: Finds each row that may fail a check.
+        passed: The results, if there is none.
+    """
+
+    screen: Screen
+    passed: tuple[AuditCheck, ...]
+
+
+def decidable(suite: Suite, schema: pa.Schema, rows: int) -> Decidable | None:
+    """The checks of a suite as ones that its screen decides; None: only Great Expectations can tell.
 
     Args:
         suite: The checks of a table.
         schema: The table's flat columns.
         rows: How many it has.
-        has_suspects: Whether a row of the table may fail a check of a screen.
     """
     screen, _, others = screen_of(suite.checks, schema)
     if not all(_is_right(check, rows) for check in others):
         return None
     if not all(_matches(check, schema) for check in suite.checks if check.type == _COLUMNS):
         return None
-    return None if has_suspects(screen) else tuple(_passed(suite, check, schema, rows) for check in suite.checks)
+    return Decidable(screen, tuple(_passed(suite, check, schema, rows) for check in suite.checks))
 
 
-def has_suspects_in(table: pa.Table) -> Callable[[Screen], bool]:
-    """For `decided`: whether a row of a small table may fail."""
-
-    def look(screen: Screen) -> bool:
-        if screen.unique:
-            return True
-        conditions = [condition.expression for condition in screen.failing]
-        return bool(conditions) and table.filter(reduce(operator.or_, conditions)).num_rows > 0
-
-    return look
+def has_suspects(table: pa.Table, screen: Screen) -> bool:
+    """Whether a row of a small table may fail a check."""
+    if screen.unique:
+        return True
+    conditions = [condition.expression for condition in screen.failing]
+    return bool(conditions) and table.filter(reduce(operator.or_, conditions)).num_rows > 0
 
 
 def _matches(check: Check, schema: pa.Schema) -> bool:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 120.0
 
 
-def made(folder: Path, data_docs: str) -> Settings:
-    settings = make_settings(folder).model_copy(update={"engine": "local", "data_docs": data_docs})
+def made(folder: Path, data_docs: str, audit_engine: str = "auto") -> Settings:
+    given = {"engine": "local", "data_docs": data_docs, "audit_engine": audit_engine}
+    settings = make_settings(folder).model_copy(update=given)
     archive_orders(settings, orders())
     job = load_job(f"{JOB_FILE}:job")
     for until in (DAY_MS, None):
@@ -80,8 +81,9 @@ def test_a_process_beside_a_run_writes_them(tmp_path: Path) -> None:
     assert "the Data Docs of run 00000002-1 are written" in log
 
 
-def test_nobody_need_write_them(tmp_path: Path) -> None:
-    settings = made(tmp_path, "failed")
+@pytest.mark.parametrize("audit_engine", ["auto", "pandas"])
+def test_nobody_need_write_them(tmp_path: Path, audit_engine: str) -> None:
+    settings = made(tmp_path, "failed", audit_engine)
     assert page(settings, "00000001-1") is None
     assert data_docs.write_missing("orders", settings) == []
 

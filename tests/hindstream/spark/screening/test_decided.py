@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hindstream.spark.expectations.checks import Suite, files_suite, ledger_suite
 from hindstream.spark.expectations.flat_tables import flat_schema, pandas_frame, read_flat, table_frame
-from hindstream.spark.screening.decided import decided, has_suspects_in
+from hindstream.spark.screening.decided import decidable, has_suspects
 from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.suspects import find_suspects
 from hindstream.spark.validation.validator import Validator
@@ -21,7 +21,11 @@ from tests.effort import examples
 from tests.hindstream.spark.screening.test_screen import CHECKS, ROWS, SCHEMA, WHOLE, check, staged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hindstream.spark.screening.decided import Decidable
     from hindstream.spark.screening.screen import Screen
+    from statelib.documents.manifests import AuditCheck
 
 ROWS_OF = [
     check("table_row_count_to_be_between", **kwargs)
@@ -34,6 +38,10 @@ ROWS_OF = [
 EVERY = [*CHECKS, *WHOLE, *ROWS_OF]
 
 NAMES = {"value__i": "value.i", "value__x": "value.x"}
+
+
+def verdict_of(checks: Decidable | None, may_fail: Callable[[Screen], bool]) -> tuple[AuditCheck, ...] | None:
+    return None if checks is None or may_fail(checks.screen) else checks.passed
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +60,11 @@ def test_what_is_decided_is_what_great_expectations_says(
     warehouse, files = staged(tmp_path_factory.mktemp("staged"), rows)
     suite = Suite("t", of, ("partition", "offset"), NAMES)
 
-    def has_suspects(screen: Screen) -> bool:
+    def may_fail(screen: Screen) -> bool:
         found = find_suspects(Scan(warehouse, "t", SCHEMA, screen), files, None)
         return found is None or len(found) > 0
 
-    verdict = decided(suite, flat_schema(SCHEMA), len(rows), has_suspects)
+    verdict = verdict_of(decidable(suite, flat_schema(SCHEMA), len(rows)), may_fail)
     if verdict is not None:
         tables = [table for file in files for table in read_flat(warehouse, "t", SCHEMA, file)]
         assert list(verdict) == list(validator.validate(suite, pandas_frame(tables, SCHEMA), run="1").checks)
@@ -65,14 +73,14 @@ def test_what_is_decided_is_what_great_expectations_says(
 @pytest.mark.parametrize("one", [*CHECKS, *ROWS_OF], ids=str)
 def test_what_fails_nowhere_is_decided(one: Any, validator: Validator) -> None:
     suite = Suite("t", [one], ("partition", "offset"))
-    verdict = decided(suite, flat_schema(SCHEMA), 0, lambda _: False)
+    verdict = verdict_of(decidable(suite, flat_schema(SCHEMA), 0), lambda _: False)
     said = validator.validate(suite, pandas_frame([], SCHEMA), run="1").checks
     assert verdict == (said if said[0].success else None)
 
 
 @pytest.mark.parametrize("one", WHOLE, ids=str)
 def test_what_only_the_whole_table_tells_is_not_decided(one: Any) -> None:
-    assert decided(Suite("t", [one], ()), flat_schema(SCHEMA), 0, lambda _: False) is None
+    assert decidable(Suite("t", [one], ()), flat_schema(SCHEMA), 0) is None
 
 
 NUMBERS = st.sampled_from([None, -1, 0, 1])
@@ -101,7 +109,9 @@ def test_small_tables_are_decided_as_great_expectations_says(validator: Validato
     )
     for suite, table in ((files_suite(), files), (ledger_suite(), ledger)):
         said = validator.validate(suite, table_frame(table), run="1").checks
-        verdict = decided(suite, table.schema, table.num_rows, has_suspects_in(table))
+        verdict = verdict_of(
+            decidable(suite, table.schema, table.num_rows), lambda screen, table=table: has_suspects(table, screen)
+        )
         assert verdict == (said if all(check.success for check in said) else None)
 
 
