@@ -169,7 +169,7 @@ def streams() -> StreamsBuilder:
         ),
         (lambda b: Job("job", b), "takes a Topology as topology, not a StreamsBuilder", "builder.build()"),
         (lambda b: TopologyTestDriver(b.build, "f"), "as topology, not a method", "StreamsBuilder.build()"),
-        (lambda b: sum_(), "sum_() missing a required argument: 'of'", "it is sum_(of)"),
+        (lambda b: sum_(), "sum_() missing a required argument: 'of'", "it is sum_(of, *, where=None)"),
         (lambda b: per_record(len), "missing a required argument: 'arrow_type'", "pa.int64()"),
         (lambda b: per_record(len, int), "takes a DataType as arrow_type, not the class int", "pa.int64()"),
         (lambda b: b.stream("a").split().brunch(len), "BranchedKStream has no brunch()", "did you mean branch"),

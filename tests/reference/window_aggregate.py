@@ -41,19 +41,3 @@ class TimeWindowed:
         while first + self.advance_ms <= 0:
             first += self.advance_ms
         return [(max(start, 0), start + self.size_ms) for start in range(first, timestamp + 1, self.advance_ms)]
-
-
-def sql(values: list[dict[str, Any] | None]) -> dict[str, Any]:
-    """What the SQL functions give over field ``x``."""
-    xs = [value["x"] for value in values if value is not None and value["x"] is not None]
-    total = None
-    for x in xs:
-        total = (0 if total is None else total) + x
-    return {
-        "rows": len(values),
-        "xs": len(xs),
-        "total": total,
-        "least": min(xs, default=None),
-        "most": max(xs, default=None),
-        "mean": None if total is None else total / len(xs),
-    }

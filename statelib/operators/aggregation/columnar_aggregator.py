@@ -11,7 +11,6 @@ from statelib.operators.aggregation.accumulators import NO_SLOTS, accumulator
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
 from statelib.operators.aggregation.sql_functions import parts_of, shown
 from statelib.operators.mappers.fields import columns_for
-from statelib.operators.mappers.mapping import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,10 +52,12 @@ class ColumnarAggregator:
 
     def prepare(self, batch: Batch) -> None:
         """See `Aggregator`."""
-        mappers = [function.of for _, function in self._functions]
-        records = columns_for(mappers, batch)
-        self._columns = [None if of is None else evaluate(of, records, self._node, batch.sequence) for of in mappers]
-        types = [None if column is None else column.type for column in self._columns]
+        records = columns_for([of for _, function in self._functions for of in function.mappers], batch)
+        self._columns = [function.column(records, self._node, batch.sequence) for _, function in self._functions]
+        types = [
+            None if function.of is None or column is None else column.type
+            for (_, function), column in zip(self._functions, self._columns, strict=True)
+        ]
         if self._types is None:
             self._bind(types)
         elif types != self._types:

@@ -176,5 +176,5 @@ class Aggregate(StoredAsResults):
 def fields_of_aggregator(aggregator: AggregatorSpec) -> Fields:
     """The fields of the values that an aggregation looks at."""
     if isinstance(aggregator, Aggregations):
-        return both(fields_of_mapper(function.of) for _, function in aggregator.functions)
+        return both(fields_of_mapper(of) for _, function in aggregator.functions for of in function.mappers)
     return ALL

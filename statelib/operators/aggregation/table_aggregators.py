@@ -25,7 +25,6 @@ from statelib.operators.aggregation.table_kernel import (
     running_float_change,
     running_int_change,
 )
-from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.mappers.python_values import items_of, python_keys
 
 if TYPE_CHECKING:
@@ -181,12 +180,12 @@ class ColumnarTableAggregator:
 
     def _column(self, function: Aggregation, batch: Batch) -> pa.Array:
         """What the function is of, null where the batch's value is; mappers are not asked for those."""
-        if function.of is None:
-            return pc.if_else(batch.value.is_valid(), True, None)
         there = batch.value.is_valid()
+        if not function.mappers:
+            return pc.if_else(there, True, None)
         rows = np.asarray(there)
         columns = batch.as_record_batch().filter(there)
-        return scatter(evaluate(function.of, columns, self._node, batch.sequence[rows]), rows)
+        return scatter(function.column(columns, self._node, batch.sequence[rows]), rows)
 
     def reserve(self, slots: int) -> None:
         """See `Aggregator`."""

@@ -52,7 +52,12 @@ VALUES = st.none() | st.fixed_dictionaries(
 ROWS = updates(VALUES)
 RETENTION = st.sampled_from([None, None, None, 0, 10, 100])
 """None: a plain table, or a plain store of the aggregates."""
-SQL = {"rows": count(), "xs": count("x"), "total": sum_("x"), "mean": mean_("x")}
+POSITIVE = pc.field("value", "x") > 0  # null of a null
+SQL = {
+    "rows": count(), "xs": count("x"), "total": sum_("x"), "mean": mean_("x"), "positive_rows": count(where=POSITIVE),
+    "positive_xs": count("x", where=POSITIVE), "positive_total": sum_("x", where=POSITIVE),
+    "positive_mean": mean_("x", where=POSITIVE),
+}  # fmt: skip
 
 
 def stored(name: str, retention_ms: int | None) -> Materialized:
@@ -106,15 +111,20 @@ def sql(rows: list[Any] | None) -> dict[str, Any] | None:
     if rows is None:
         return None
     signed = [(-1, row[1]) if isinstance(row, tuple) else (1, row) for row in rows]
-    xs = total = 0
-    for sign, row in signed:
-        if row["x"] is not None:
-            xs, total = xs + sign, total + sign * row["x"]
-            total = total if xs else 0  # the sum of nothing, also after a debt
+    xs = [(sign, row["x"]) for sign, row in signed if row["x"] is not None]
+    positive = [(sign, x) for sign, x in xs if x > 0]
     return {
-        "rows": sum(sign for sign, _ in signed), "xs": xs, "total": total if xs else None,
-        "mean": total / xs if xs else None,
+        "rows": sum(sign for sign, _ in signed), **of_numbers(xs), "positive_rows": sum(sign for sign, _ in positive),
+        **{f"positive_{name}": result for name, result in of_numbers(positive).items()},
     }  # fmt: skip
+
+
+def of_numbers(signed: list[tuple[int, int]]) -> dict[str, Any]:
+    count_ = total = 0
+    for sign, x in signed:
+        count_, total = count_ + sign, total + sign * x
+        total = total if count_ else 0  # the sum of nothing, also after a debt
+    return {"xs": count_, "total": total if count_ else None, "mean": total / count_ if count_ else None}
 
 
 @given(ROWS, CUTS, HOW, RETENTION, RETENTION, st.sampled_from(["kip", "kafka-4.3"]))

@@ -14,27 +14,27 @@ from hypothesis import strategies as st
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
 from statelib.operators.aggregation.operator import KeyAggregate
-from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.aggregation.sql_functions import count, mean_, sum_
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.tables.writer import PlainStore, VersionedStore
 from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
+from tests.operators.aggregation.functions import SQL, row
 from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
 from tests.reference.key_aggregate import Aggregates
+from tests.reference.sql_functions import sql
 from tests.reference.table import Change, HistoryTable, PlainTable
-from tests.reference.window_aggregate import sql
 
 if TYPE_CHECKING:
     from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorSpec
     from statelib.settings.semantics import Semantics
 
-ROW = pa.struct([("x", pa.int64())])
+ROW = row(pa.int64())
 ROWS = updates(st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-9, 9)}))
-SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
 RETENTION = st.sampled_from([None, None, 0, 5, 10, 100])
 """None: a plain store."""
 
@@ -210,6 +210,8 @@ def test_what_cannot_be_is_refused() -> None:
     task(single(count()), backend=backend).run(at(("a", {"x": 1}, 1)))
     with pytest.raises(ConfigurationError, match="types of a store's rows have changed"):
         task(single(mean_("x")), backend=backend).run(at(("a", {"x": 1}, 1)))
+    with pytest.raises(ConfigurationError, match="a predicate gave int64, not bool"):
+        task(single(count(where="x"))).run(at(("a", {"x": 1}, 1)))
 
 
 def test_the_working_set_is_forgotten() -> None:
@@ -225,6 +227,7 @@ def test_the_fingerprint_covers_the_parameters() -> None:
     specs: list[OperatorSpec] = [
         KeyAggregate(plain, count_), KeyAggregate(plain, count_, of_table=True), KeyAggregate(PlainStore("t"), count_),
         KeyAggregate(plain, SQL), KeyAggregate(VersionedStore("s", 1), count_),
+        KeyAggregate(plain, single(count("x"))), KeyAggregate(plain, single(count(where="x"))),
         KeyAggregate(VersionedStore("s", 2), count_),
     ]  # fmt: skip
     assert len({json.dumps(dict(spec.describe())) for spec in specs}) == len(specs)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
-from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.aggregation.sql_functions import count, max_, min_, sum_
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.sessions import keyed_slots_kernel
 from statelib.operators.sessions import operator as session_aggregate
@@ -21,19 +21,19 @@ from statelib.operators.sessions.store import SessionStore
 from statelib.operators.stateless.operator import Filter
 from statelib.operators.windows.definition import SessionWindows
 from statelib.stores.rocksdb import RocksDbBackend
+from tests.operators.aggregation.functions import SQL, row
 from tests.operators.chain import Chain, Record, Row
 from tests.operators.sessions.examples import WINDOWS, session_records
 from tests.reference.session_aggregate import Sessions, all_values
-from tests.reference.window_aggregate import sql
+from tests.reference.sql_functions import sql
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib.settings.semantics import Semantics
 
-SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
-INTEGERS = pa.struct([("x", pa.int32())])
-FLOATS = pa.struct([("x", pa.float64())])
+INTEGERS = row(pa.int32())
+FLOATS = row(pa.float64())
 SEMANTICS = st.sampled_from(["kip", "kafka-4.3"])
 BETWEEN = st.sampled_from(["nothing", "flush", "restart"])
 SIZES = st.integers(1, 10)

@@ -10,22 +10,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
-from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.aggregation.definition import Aggregate, Reduce, single
+from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.definition import SlidingWindows
+from tests.operators.aggregation.functions import SQL, row
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.sliding_aggregate import SlidingWindowed
+from tests.reference.sql_functions import sql
 from tests.reference.suppress import Buffer
-from tests.reference.window_aggregate import sql
 
 if TYPE_CHECKING:
     from statelib.settings.semantics import Semantics
 
-SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
-INTEGERS = pa.struct([("x", pa.int32())])
+INTEGERS = row(pa.int32())
 VALUES = st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-9, 9)})
 RECORDS = st.lists(st.builds(Record, st.sampled_from([None, "", "a", "b"]), VALUES, st.integers(0, 60)), max_size=40)
 NEARBY = st.lists(st.builds(Record, st.just("a"), VALUES, st.integers(0, 12)), max_size=12)

@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from statelib.columns.window_grids import FAR_FUTURE_MS
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
-from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.aggregation.sql_functions import count, max_, min_, sum_
 from statelib.operators.windows.definition import TimeWindows, UnlimitedWindows
 from statelib.operators.windows.operator import RunningWindowAggregate, WindowAggregate
 from statelib.stores.header import HEADER_KEY
+from tests.operators.aggregation.functions import SQL, row
 from tests.operators.chain import Chain, Record, Row
-from tests.reference.window_aggregate import TimeWindowed, sql
+from tests.reference.sql_functions import sql
+from tests.reference.window_aggregate import TimeWindowed
 
-SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
 KEYS = st.sampled_from([None, "", "a", "ab", "b", "a\0"])
-INTEGERS = pa.struct([("x", pa.int32())])
-FLOATS = pa.struct([("x", pa.float64())])
+INTEGERS = row(pa.int32())
+FLOATS = row(pa.float64())
 
 
 def records_of(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Record]]:
