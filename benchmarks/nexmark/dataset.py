@@ -3,14 +3,19 @@
 Each is a topic archive. Its Parquet files, with the columns ``partition``, ``offset``, ``timestamp``, ``key`` and
 ``value``, are what the peers read too. Persons and auctions are keyed by their id, bids by their auction, so that a bid
 meets its auction without a repartition.
+
+::
+
+    python -m benchmarks.nexmark.dataset warehouse --events 1000000
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +94,23 @@ def _archive(
     archive = TopicArchive.create(warehouse.uri(topic_path(topic)), schema, partitions, topic=topic)
     append_records(archive, counted(), attempt=uuid.uuid4().hex[:8], app_id="nexmark", app_version=1)
     return sum(counts)
+
+
+def add_parameters(parser: argparse.ArgumentParser) -> None:
+    """An option for each of the generator's parameters."""
+    for field in fields(Parameters):
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default)
+
+
+def main() -> None:
+    """Archives the topics in a folder, for ``hindstream run examples/nexmark/q0.py:job``."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.nexmark.dataset", description=main.__doc__)
+    parser.add_argument("warehouse", type=Path)
+    add_parameters(parser)
+    arguments = vars(parser.parse_args())
+    made = Dataset.generate(arguments.pop("warehouse"), Parameters(**arguments))
+    print(*(f"{records:,} records in the topic {topic}" for topic, records in made.records.items()), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ def test_the_job_in_the_readme_can_be_built() -> None:
 
 
 def test_links_in_the_guides_lead_somewhere() -> None:
-    for guide in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+    for guide in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]:
         links = re.findall(r"\]\(([^)#:]+)\)", guide.read_text(encoding="utf-8"))
         assert [link for link in links if not (guide.parent / link).exists()] == []
 
