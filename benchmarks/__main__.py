@@ -41,6 +41,7 @@ def main() -> None:
         help="where the figures go, as JSON, and beside it as SVG",
     )
     parser.add_argument("--scale", nargs=argparse.REMAINDER, help="python -m benchmarks.scale with these arguments")
+    parser.add_argument("--nexmark", nargs=argparse.REMAINDER, help="python -m benchmarks.nexmark with these arguments")
     guard = parser.add_mutually_exclusive_group()
     guard.add_argument("--check", action="store_true", help="hold small jobs against recorded.json, nothing else")
     guard.add_argument("--record", action="store_true", help="write recorded.json anew, nothing else")
@@ -50,9 +51,10 @@ def main() -> None:
         return
     if arguments.pop("check"):
         sys.exit(0 if check(arguments["repeats"]) else 1)
-    scale = arguments.pop("scale")
-    if scale is not None:  # in place of this process, since what it has imported would count as theirs
-        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.scale", *scale])
+    for other in ("scale", "nexmark"):
+        theirs = arguments.pop(other)
+        if theirs is not None:  # in place of this process, since what it has imported would count as theirs
+            os.execv(sys.executable, [sys.executable, "-m", f"benchmarks.{other}", *theirs])
     only, works, repeats, output = (arguments.pop(name) for name in ("only", "works", "repeats", "output"))
     parameters = Parameters(**arguments)
     print(" ".join(f"{name}={value}" for name, value in asdict(parameters).items()))

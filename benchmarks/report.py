@@ -39,10 +39,10 @@ def table(work: str, measured: Sequence[Measured], contestants: Sequence[Contest
         figures = (f"{one.net_us:.3f}", f"{one.gross_us:.3f}", f"{wall:.1f}", bytes_text(one.peak_memory_bytes))
         rows.append((titles[one.contestant].title, *figures, *ratios, _answer(one, titles[one.contestant])))
     records = max((one.records for one in chosen), default=0)
-    return f"{work} {WORKS[work].title}, {count_text(records)} records\n\n{_aligned(rows)}"
+    return f"{work} {WORKS[work].title}, {count_text(records)} records\n\n{aligned(rows)}"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
     """As Markdown: the first and the last column to the left, figures to the right; the first row is the header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     last = len(widths) - 1

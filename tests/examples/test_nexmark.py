@@ -12,9 +12,9 @@ import hindstream
 from benchmarks.nexmark.answers import ANSWERS, differences, hindstreams_answer
 from benchmarks.nexmark.answers import peers_answer as answer_in
 from benchmarks.nexmark.dataset import Dataset
-from benchmarks.nexmark.duckdb_queries import QUERIES
-from benchmarks.nexmark.duckdb_queries import main as duckdb_main
 from benchmarks.nexmark.events import START_MS, Parameters
+from benchmarks.peers.nexmark_duckdb import QUERIES
+from benchmarks.peers.nexmark_duckdb import main as duckdb_main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "nexmark"
 THERE = sorted((file.stem for file in EXAMPLES.glob("q*.py")), key=lambda name: int(name[1:]))

@@ -1,4 +1,4 @@
-"""Nexmark's queries as a user of DuckDB writes them: ``python duckdb_queries.py q5 TOPICS OUTPUT``.
+"""Nexmark's queries as a user of DuckDB writes them: ``python nexmark_duckdb.py q5 TOPICS OUTPUT``.
 
 They are the reference for all others. Where the original's SQL leaves a choice between equal rows, the offset decides.
 Tables are given as they are in the end.

@@ -1,0 +1,34 @@
+"""Contestants that are scripts of ``benchmarks/peers``, as a peer's own user would write them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from benchmarks.contestants.script import PEERS
+from benchmarks.nexmark.contestants.contestant import Contestant
+from benchmarks.nexmark.dataset import Dataset
+
+
+class Script(Contestant):
+    """``python SCRIPT QUERY TOPICS OUTPUT``; it imports nothing of ours, whose start would be added to the peer's.
+
+    Attributes:
+        script: Its name.
+    """
+
+    script: ClassVar[str]
+
+    def command(self, query: str, dataset: Dataset, output: Path) -> list[str]:
+        """See the script."""
+        return [sys.executable, str(PEERS / self.script), query, str(dataset.folder / "topics"), str(output)]
+
+
+class DuckDB(Script):
+    """One SQL query."""
+
+    name = "duckdb"
+    title = "DuckDB"
+    settings = "one SQL query over the Parquet files, two threads; no state: an hour more means to read all again"
+    script = "nexmark_duckdb.py"
