@@ -18,7 +18,7 @@ from benchmarks.peers.nexmark_duckdb import main as duckdb_main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "nexmark"
 THERE = sorted((file.stem for file in EXAMPLES.glob("q*.py")), key=lambda name: int(name[1:]))
-MINUTES = Parameters(events=6_000, events_per_second=50, partitions=3)
+MINUTES = Parameters(events=9_000, events_per_second=100, partitions=3)
 DAYS = Parameters(events=6_000, events_per_second=0.05, partitions=3)
 OUT_OF_ORDER = Parameters(events=6_000, events_per_second=50, partitions=3, out_of_order_group=150)
 """By three seconds at most: windows wait for four."""

@@ -1,7 +1,8 @@
 """Who takes part, in the order in which they run."""
 
 from benchmarks.nexmark.contestants.contestant import Contestant
+from benchmarks.nexmark.contestants.flink import Flink, FlinkRocksDb
 from benchmarks.nexmark.contestants.hindstream import Hindstream, HindstreamOnSpark
 from benchmarks.nexmark.contestants.script import DuckDB
 
-CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), HindstreamOnSpark(), DuckDB())
+CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), HindstreamOnSpark(), DuckDB(), Flink(), FlinkRocksDb())
