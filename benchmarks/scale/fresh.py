@@ -41,9 +41,9 @@ def main(folder: str, work: str | None = None, *numbers: str) -> None:
     places = {"warehouse": f"{folder}/warehouse", "state_dir": f"{folder}/state", "spark_master": MASTER}
     settings = load_settings(places, environ={})
     if work is None:
-        from hindstream.spark.session.session import spark_session  # noqa: PLC0415 - as late as the other process imports it
+        from hindstream.spark.session.session import spark_context  # noqa: PLC0415 - as late as the other process imports it
 
-        spark_session(settings).sparkContext.parallelize([0], 1).map(abs).collect()
+        spark_context(settings).parallelize([0], 1).map(abs).collect()
         return
     from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415
 

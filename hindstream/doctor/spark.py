@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError  # isort: skip
 
 from hindstream.doctor.finding import Finding
 from hindstream.spark.placement.hosts import on_every_host
-from hindstream.spark.session.session import spark_session
+from hindstream.spark.session.session import spark_context
 from hindstream.spark.tasks.works import spark_error
 from statelib.errors.counted import counted
 
@@ -33,7 +33,7 @@ def check_spark(settings: Settings) -> Iterator[Finding]:
     """
     answers = on_every_host(settings, _versions)
     mine = _versions()
-    context = spark_session(settings).sparkContext
+    context = spark_context(settings)
     try:
         answers += [("a worker", found) for found in context.parallelize([0], 1).map(lambda _: _versions()).collect()]
     except (Py4JError, PySparkException) as error:

@@ -139,14 +139,15 @@ def _written(
     """Has Spark put the rows where they belong, and its workers write them."""
     carry_user_code()
     spark, partitions = shaped.sparkSession, len(starts)
-    errors = TaskErrors(spark)
+    errors = TaskErrors(spark.sparkContext)
     placed = shaped.mapInArrow(_Place(serde, schema, partitions, topic, errors), _placed_schema(shaped))
     order = [name for name in shaped.columns if name.startswith(_ORDER)]
     ordered = placed.repartitionById(partitions, "partition").sortWithinPartitions(*order)
     writer = _Write(storage, schema, starts, f"load.{uuid.uuid4().hex[:8]}", errors)
     collect = ordered.mapInArrow(writer, "written binary").collect
     with arrow_batches(spark):
-        rows = run_action(spark, collect, errors, name=f"load {topic}", tasks=partitions, place={"topic": topic})
+        context, name = spark.sparkContext, f"load {topic}"
+        rows = run_action(context, collect, errors, name=name, tasks=partitions, place={"topic": topic})
     return [file for row in rows for file in pickle.loads(row.written)]  # noqa: S301 - from our own workers
 
 

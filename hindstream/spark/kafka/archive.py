@@ -199,7 +199,7 @@ class _TopicArchiver:
             policy=self._settings.on_bad_record,
             quarantined_to={partition: self._copy.quarantine_position(partition) or 0 for partition in ranges},
             nonce=uuid.uuid4().hex[:8],
-            errors=TaskErrors(spark),
+            errors=TaskErrors(spark.sparkContext),
         )
         parts = self._read_with_spark(spark, copier, by_spark) if by_spark else []
         for partition, start in far.items():
@@ -227,7 +227,12 @@ class _TopicArchiver:
         rows = frame.mapInArrow(copier, "written binary")
         with arrow_batches(spark, records_for(self._longest_bytes())):
             collected = run_action(
-                spark, rows.collect, copier.errors, name=name, tasks=tasks, place={"topic": self._topic.name}
+                spark.sparkContext,
+                rows.collect,
+                copier.errors,
+                name=name,
+                tasks=tasks,
+                place={"topic": self._topic.name},
             )
         return [pickle.loads(row.written) for row in collected]  # noqa: S301 - from our own workers
 

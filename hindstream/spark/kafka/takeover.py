@@ -18,7 +18,7 @@ from hindstream.kafka.consumer import ChangelogReader
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.phases.plan import described as describe
 from hindstream.spark.phases.task_work import task_settings
-from hindstream.spark.session.session import spark_session
+from hindstream.spark.session.session import spark_context
 from hindstream.spark.tasks.works import Work, run_works
 from statelib.changelog.import_records import importer_of
 from statelib.columns.schema_text import decode_schema
@@ -219,7 +219,7 @@ def _unread(topic: TopicState, committed: Mapping[tuple[str, int], Committed]) -
 
 def _carry_out(plan: Plan, tasks: list[TaskTakeover], settings: Settings) -> dict[str, _Made]:
     works = [Work(plan.job, plan.run_id, t.planned.task_id, t.settings.state_dir, partial(_made, t)) for t in tasks]
-    results = run_works(spark_session(settings), works, name=f"{plan.job}, taken over")
+    results = run_works(spark_context(settings), works, name=f"{plan.job}, taken over")
     made = [_Made.model_validate_json(result) for result in results]
     _log.info("%s: %s made of changelogs", plan.job, counted(len(made), "task was", "tasks were"))
     return {of.task.position.task_id: of for of in made}

@@ -72,12 +72,12 @@ def query_result(query: str, settings: Settings, into: Storage) -> list[SourceFi
     with _errors_told(query):
         frame = _frame(query, settings)
         spark = frame.sparkSession
-        errors = TaskErrors(spark)
+        errors = TaskErrors(spark.sparkContext)
         plain = frame.toDF(*(f"c{n}" for n in range(len(frame.columns))))  # Spark would look for `a.b` in a column a
         writer = _Write(into, tuple(frame.columns), uuid.uuid4().hex[:8], errors)
         written = plain.mapInArrow(writer, "path string, size_bytes long")
         with arrow_batches(spark, _BATCH_ROWS):
-            rows = run_action(spark, written.collect, errors, name="run the query", tasks=None, place={})
+            rows = run_action(spark.sparkContext, written.collect, errors, name="run the query", tasks=None, place={})
     return [_file(into, row.path, row.size_bytes) for row in sorted(rows)]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hindstream.spark.lake.leftovers import delete_all, delete_old
-from hindstream.spark.session.session import spark_session
+from hindstream.spark.session.session import spark_context
 from hindstream.spark.tasks.told import tell
 from hindstream.spark.tasks.works import Work, carry_user_code, run_works
 from statelib.commits.layout import topic_path
@@ -41,7 +41,7 @@ def load_on_spark(load: Load, settings: Settings, rows: int | None = None) -> Lo
     """
     assert load.plan is not None  # noqa: S101 - asked for where files are new
     carry_user_code()
-    spark = spark_session(settings)
+    context = spark_context(settings)
     topic, run = load.topic.archive_name, f"load-{load.attempt}"
     between = load.warehouse.within(f"{topic_path(topic)}/{_FOLDER}/{load.attempt}")
     state_dir = str(settings.state_dir)
@@ -54,7 +54,7 @@ def load_on_spark(load: Load, settings: Settings, rows: int | None = None) -> Lo
         ]
         parts: list[SortedFiles] = [
             pickle.loads(made)  # noqa: S301 - from our own workers
-            for made in run_works(spark, sorting, name=f"read files of {topic}", records=rows)
+            for made in run_works(context, sorting, name=f"read files of {topic}", records=rows)
         ]
         merge = load.merge_partition(parts)
         merging = [
@@ -62,7 +62,7 @@ def load_on_spark(load: Load, settings: Settings, rows: int | None = None) -> Lo
         ]
         written = [
             pickle.loads(made)  # noqa: S301 - from our own workers
-            for made in run_works(spark, merging, name=f"merge {topic}")
+            for made in run_works(context, merging, name=f"merge {topic}")
         ]
         return load.commit(parts, [file for files in written for file in files])
     finally:

@@ -46,11 +46,11 @@ def rebuild(job: str, settings: Settings, *, everything: bool, supersede: bool) 
     def carry_out(works: Sequence[TaskRebuild]) -> list[CommittedTask]:
         if len(works) == 1:
             return [works[0].run(uuid.uuid4().hex[:8])]
-        from hindstream.spark.session.session import spark_session  # noqa: PLC0415  (Spark is not imported for what needs none)
+        from hindstream.spark.session.session import spark_context  # noqa: PLC0415  (Spark is not imported for what needs none)
         from hindstream.spark.tasks.works import Work, run_works  # noqa: PLC0415
 
         described = [Work(job, w.plan.run_id, w.task_id, w.settings.state_dir, partial(_rebuilt, w)) for w in works]
-        made = run_works(spark_session(settings), described, name=f"{job}, state rebuilt")
+        made = run_works(spark_context(settings), described, name=f"{job}, state rebuilt")
         return [CommittedTask.model_validate_json(task) for task in made]
 
     return rebuilt_head.rebuild_head(

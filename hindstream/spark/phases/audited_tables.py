@@ -13,7 +13,7 @@ from hindstream.spark.screening.decided import decidable, has_suspects
 from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.screen import screen_of
 from hindstream.spark.screening.suspects import find_suspects
-from hindstream.spark.session.session import spark_session
+from hindstream.spark.session.session import spark_context, spark_session
 from statelib.commits import CommitLog, ledger_table, reconcile
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors.counted import counted
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from hindstream.spark.expectations.checks import Suite
     from hindstream.spark.expectations.flat_tables import Frame
@@ -132,10 +132,10 @@ class AuditedTables:
         found = find_suspects(Scan(self.warehouse, topic, schema, screen), files, self._screening_spark(files))
         return found is None or len(found) > 0
 
-    def _screening_spark(self, files: Sequence[ArchiveFile]) -> SparkSession | None:
+    def _screening_spark(self, files: Sequence[ArchiveFile]) -> SparkContext | None:
         """Where files are screened; None: in this process."""
         is_large = _rows(files) > SCREEN_ON_SPARK_FROM_ROWS or _size_bytes(files) > SCREEN_ON_SPARK_FROM_BYTES
-        return spark_session(self.settings) if is_large and self.settings.engine == "spark" else None
+        return spark_context(self.settings) if is_large and self.settings.engine == "spark" else None
 
     def _frames_of_topic(
         self, suite: Suite, schema: pa.Schema, files: Sequence[ArchiveFile]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hindstream.spark.phases.spark_stage import run_stage
 from hindstream.spark.placement import standbys
 from hindstream.spark.placement.round import elsewhere, place_run, restores
-from hindstream.spark.session.session import spark_session
+from hindstream.spark.session.session import spark_context
 from hindstream.spark.tasks.works import carry_user_code
 from statelib.errors.counted import counted
 
@@ -29,18 +29,18 @@ def replay_on_spark(job: Job, plan: Plan, warehouse: Storage, settings: Settings
     Raises:
         HindstreamError: See `hindstream.spark.tasks.works.run_works`.
     """
-    spark = spark_session(settings)
+    context = spark_context(settings)
     carry_user_code()
     outcomes: list[TaskOutcome] = []
     with ExitStack() as copies:
         copies.enter_context(standbys.held())
-        placement = place_run(spark, job, plan, warehouse, settings)
+        placement = place_run(context, job, plan, warehouse, settings)
         if not restores(placement, stages.restored):
             copies.close()  # nothing is fetched: copies may be made beside the tasks
         for sub in stages.sub_topologies:
             name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
             works = stages.works(sub, outcomes)
-            outcomes += run_stage(spark, works, name=name, placement=placement)
+            outcomes += run_stage(context, works, name=name, placement=placement)
     if astray := elsewhere(placement, outcomes):
         _log.warning("%s: Spark has run %s on other hosts than planned", job.name, counted(len(astray), "task"))
     return outcomes

@@ -19,19 +19,19 @@ from statelib.task import run_task
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from statelib.placement.documents import Placement
     from statelib.task import TaskWork
 
 
 def run_stage(
-    spark: SparkSession, works: Sequence[TaskWork], *, name: str, placement: Placement | None = None
+    context: SparkContext, works: Sequence[TaskWork], *, name: str, placement: Placement | None = None
 ) -> list[TaskOutcome]:
     """Runs every task of ``works`` and waits for all of them.
 
     Args:
-        spark: The session.
+        context: Spark's.
         works: The tasks; each becomes one Spark task, those with most records first.
         name: For Spark's and our own progress.
         placement: Where each is to run; None: anywhere. One that Spark runs elsewhere is as right, and may be slower.
@@ -45,7 +45,7 @@ def run_stage(
     largest_first = sorted(works, key=attrgetter("records"), reverse=True)
     executors = {task_id: host.executors for task_id, host in placement.owners().items()} if placement else {}
     doing = [work_on(work, on_cluster=placement is not None) for work in largest_first]
-    results = run_works(spark, doing, name=name, executors=executors, records=sum(work.records for work in works))
+    results = run_works(context, doing, name=name, executors=executors, records=sum(work.records for work in works))
     outcomes = {outcome.task_id: outcome for outcome in map(TaskOutcome.model_validate_json, results)}
     return [outcomes[work.planned.task_id] for work in works]
 

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from py4j.protocol import Py4JError  # isort: skip
 
 from hindstream.runs import open_warehouse
-from hindstream.spark.session.session import is_local, may_be_cluster, spark_session
+from hindstream.spark.session.session import is_local, may_be_cluster, spark_context
 from hindstream.spark.tasks.works import spark_error
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
@@ -90,7 +90,7 @@ def on_every_host(settings: Settings, do: Callable[[], T]) -> list[tuple[str, T]
     here = [(socket.gethostname(), do())]
     if not may_be_cluster(settings):
         return here
-    context = spark_session(settings).sparkContext
+    context = spark_context(settings)
     if is_local(str(context.master)):
         return here
     return here + [(slot.host, slot.result) for slot in in_every_slot(context, settled_slots(context), do)]

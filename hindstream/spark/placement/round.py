@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
     from hindstream.spark.placement.hosts import Slot
     from statelib.documents.manifests import Plan, TaskOutcome
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def place_run(spark: SparkSession, job: Job, plan: Plan, warehouse: Storage, settings: Settings) -> Placement | None:
+def place_run(context: SparkContext, job: Job, plan: Plan, warehouse: Storage, settings: Settings) -> Placement | None:
     """Makes the round of a run, and stores it with the run; None: Spark is local, there is nothing to place.
 
     A run that is replayed again has another round: other hosts may be there.
@@ -47,7 +46,6 @@ def place_run(spark: SparkSession, job: Job, plan: Plan, warehouse: Storage, set
     Raises:
         HindstreamError: A host cannot read its disk, or Spark has given up.
     """
-    context = spark.sparkContext
     if is_local(str(context.master)):
         return None
     former = former_round(warehouse, plan)

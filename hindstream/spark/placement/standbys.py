@@ -28,7 +28,7 @@ from py4j.protocol import Py4JError  # isort: skip
 
 from hindstream.runs import open_warehouse
 from hindstream.spark.placement.round import ask_hosts, last_placement
-from hindstream.spark.session.session import is_local, may_be_cluster, spark_session
+from hindstream.spark.session.session import is_local, may_be_cluster, spark_context
 from hindstream.spark.tasks.background import Background
 from hindstream.spark.tasks.locations import collect_placed, executor_locations
 from hindstream.spark.tasks.works import spark_error
@@ -103,7 +103,7 @@ def update(job: str, settings: Settings) -> Copies | None:
         orders = _orders(placement, head) if placement else {}
         if placement is None or not orders or _are_done(warehouse, head):
             break
-        context = spark_session(settings).sparkContext
+        context = spark_context(settings)
         if is_local(str(context.master)):
             break
         done = _brought_up(_Update(context, settings, placement, head, orders), log)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from hindstream.spark.screening.scan import Found, Scan
     from statelib.topics.files import ArchiveFile
@@ -61,13 +61,13 @@ def met(found: Iterable[tuple[int, Found]]) -> Iterator[Found]:
         yield Kind.REPEATED, number, repeated_hashes(arrays)
 
 
-def find_suspects(scan: Scan, files: Sequence[ArchiveFile], spark: SparkSession | None) -> pa.Table | None:
+def find_suspects(scan: Scan, files: Sequence[ArchiveFile], context: SparkContext | None) -> pa.Table | None:
     """All rows of ``files`` that can fail a check of the screen, and hardly any other.
 
     Args:
         scan: What to look for, and where.
         files: The staged files.
-        spark: Where to look through them; None: in this process.
+        context: Where to look through them; None: in this process.
 
     Returns:
         Flat rows; None if there are more than `MOST_SUSPECTS`.
@@ -78,19 +78,19 @@ def find_suspects(scan: Scan, files: Sequence[ArchiveFile], spark: SparkSession 
     """
     rows = sum(file.rows for file in files)
     first = replace(scan, buckets=1 + rows // _ROWS_OF_A_BUCKET)
-    tables, repeated, undecided = _run(spark, first, files)
+    tables, repeated, undecided = _run(context, first, files)
     if undecided:
-        repeated |= _run(spark, replace(first, undecided=undecided), files)[1]
+        repeated |= _run(context, replace(first, undecided=undecided), files)[1]
     if any(len(hashes) > MOST_SUSPECTS for hashes in repeated.values()):
         return None
     if repeated:
-        tables, *_ = _run(spark, replace(scan, repeated=repeated), files)
+        tables, *_ = _run(context, replace(scan, repeated=repeated), files)
     suspects = pa.concat_tables([flat_schema(scan.schema).empty_table(), *tables], promote_options="permissive")
     return suspects if len(suspects) <= MOST_SUSPECTS else None
 
 
 def _run(
-    spark: SparkSession | None, scan: Scan, files: Sequence[ArchiveFile]
+    context: SparkContext | None, scan: Scan, files: Sequence[ArchiveFile]
 ) -> tuple[list[pa.Table], dict[int, NDArray[np.uint64]], frozenset[int]]:
     """The rows found, the repeated hashes by check, and the checks that are undecided."""
     partitions: dict[int, list[ArchiveFile]] = defaultdict(list)
@@ -98,7 +98,7 @@ def _run(
         partitions[file.partition].append(file)
     parts = list(partitions.values())
     tables, repeated, undecided = [], defaultdict(list), set()
-    for kind, number, value in _found_here(scan, parts) if spark is None else _found_on_spark(scan, parts, spark):
+    for kind, number, value in _found_here(scan, parts) if context is None else _found_on_spark(scan, parts, context):
         if kind is Kind.ERROR:
             raise value
         if kind is Kind.ROWS:
@@ -114,7 +114,7 @@ def _found_here(scan: Scan, parts: Sequence[Sequence[ArchiveFile]]) -> Iterator[
     return met(found for part in parts for found in scan(part))
 
 
-def _found_on_spark(scan: Scan, parts: Sequence[Sequence[ArchiveFile]], spark: SparkSession) -> list[Found]:
+def _found_on_spark(scan: Scan, parts: Sequence[Sequence[ArchiveFile]], context: SparkContext) -> list[Found]:
     from hindstream.spark.screening.suspects_on_spark import found_on_spark  # noqa: PLC0415 - Spark: half a second
 
-    return found_on_spark(spark, scan, parts, met)
+    return found_on_spark(context, scan, parts, met)

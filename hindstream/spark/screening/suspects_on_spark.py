@@ -13,14 +13,14 @@ from hindstream.spark.tasks.works import spark_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from hindstream.spark.screening.scan import Found, Scan
     from statelib.topics.files import ArchiveFile
 
 
 def found_on_spark(
-    spark: SparkSession,
+    context: SparkContext,
     scan: Scan,
     parts: Sequence[Sequence[ArchiveFile]],
     met: Callable[[Iterable[tuple[int, Found]]], Iterator[Found]],
@@ -32,7 +32,7 @@ def found_on_spark(
     """
     if not parts:
         return []
-    scanned = spark.sparkContext.parallelize(parts, len(parts)).flatMap(scan)
+    scanned = context.parallelize(parts, len(parts)).flatMap(scan)
     if not scan.repeated and not all(unique.is_within_partition for unique in scan.screen.unique):
         scanned = scanned.partitionBy(len(scan.screen.unique) * scan.buckets, lambda task: task)
     try:

@@ -1,4 +1,4 @@
-"""The Spark session of this process: made once, local unless a master is set, and quiet."""
+"""The Spark of this process: started once, local unless a master is set, and quiet."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hindstream.spark.session.start import check_local_dirs, start_error
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from statelib.settings.settings import Settings
@@ -48,7 +49,19 @@ CLASS_ARCHIVE = Path(sys.prefix) / "share" / "hindstream" / "spark.jsa"
 
 
 def spark_session(settings: Settings) -> SparkSession:
-    """The session of this process; the first call makes it, with ``settings.spark_master`` and ``settings.spark_conf``.
+    """Spark's session, for frames; loading its SQL takes a second beyond `spark_context`.
+
+    Raises:
+        ConfigurationError: See `spark_context`.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    context = spark_context(settings)
+    return SparkSession.getActiveSession() or SparkSession(context)
+
+
+def spark_context(settings: Settings) -> SparkContext:
+    """Spark's context; the first call starts Spark, with ``settings.spark_master`` and ``settings.spark_conf``.
 
     Under ``spark-submit`` the master and the Java options are those of the submission. Otherwise what Spark's Java
     process and its Python workers print goes to ``spark.log`` in ``settings.state_dir``.
@@ -59,13 +72,12 @@ def spark_session(settings: Settings) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (a second, which not every command needs)
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
-    from pyspark.sql import SparkSession  # noqa: PLC0415
 
     from py4j.protocol import Py4JError  # noqa: PLC0415  # isort: skip
 
-    context = SparkContext._active_spark_context  # noqa: SLF001 - active sessions are a thread's
+    context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no public way
     if context is not None and context._jsc is not None:  # noqa: SLF001 - not stopped
-        return SparkSession.getActiveSession() or SparkSession(context)
+        return context
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what goes wrong is said once, by `start_error`
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
@@ -94,11 +106,10 @@ def spark_session(settings: Settings) -> SparkSession:
                 gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
         context.setLogLevel("ERROR")
-        session = SparkSession(context)
     except (Py4JError, PySparkException, OSError) as error:
         raise start_error(error, log, since) from error
     logging.getLogger("py4j").setLevel(logging.ERROR)  # it says goodbye when the process ends
-    return session
+    return context
 
 
 def _size_of_log(log: Path) -> int:
@@ -127,12 +138,12 @@ def may_be_cluster(settings: Settings) -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ or not is_local(settings.spark_master)
 
 
-def task_max_failures(spark: SparkSession) -> int:
+def task_max_failures(context: SparkContext) -> int:
     """How many attempts Spark makes at a task: ``local[n]`` one, ``local[n,f]`` f, a cluster as configured."""
-    local = _LOCAL.fullmatch(str(spark.sparkContext.master))
+    local = _LOCAL.fullmatch(str(context.master))
     if local is not None:
         return int(local["failures"] or 1)
-    return int(spark.sparkContext.getConf().get(_MAX_FAILURES) or DEFAULT_MAX_FAILURES)
+    return int(context.getConf().get(_MAX_FAILURES) or DEFAULT_MAX_FAILURES)
 
 
 def _options(settings: Settings, *, submitted: bool) -> dict[str, str]:

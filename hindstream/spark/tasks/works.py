@@ -43,8 +43,7 @@ from statelib.settings.local_dir import local_state_dir
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pyspark import Accumulator
-    from pyspark.sql import SparkSession
+    from pyspark import Accumulator, SparkContext
 
     from hindstream.spark.tasks.told import Listener
 
@@ -82,7 +81,7 @@ class _ErrorList(AccumulatorParam[list[bytes]]):
 
 
 def run_works(
-    spark: SparkSession,
+    context: SparkContext,
     works: Sequence[Work],
     *,
     name: str,
@@ -92,7 +91,7 @@ def run_works(
     """Does all of ``works`` and waits for it.
 
     Args:
-        spark: The session.
+        context: Spark's.
         works: One task's each; each becomes one Spark task, in this order.
         name: For Spark's and our own progress.
         executors: By task, those that Spark is to prefer, as ``<host>/<id>``; none: it may run anywhere.
@@ -111,22 +110,22 @@ def run_works(
         ((n, cloudpickle.dumps(work)), executor_locations(executors.get(work.task_id, ())))  # type: ignore[no-untyped-call]
         for n, work in enumerate(works)
     ]
-    errors = TaskErrors(spark)
+    errors = TaskErrors(context)
     place = {"job": works[0].job, "run": works[0].run_id}
-    with Told(spark.sparkContext) as told:
+    with Told(context) as told:
         attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8], listener=None if records is None else told.listener)
-        do = partial(collect_placed, spark.sparkContext, payloads, attempt)
+        do = partial(collect_placed, context, payloads, attempt)
         heard = told if attempt.listener is not None else None
-        results = run_action(spark, do, errors, name=name, tasks=len(works), place=place, told=heard, records=records)
+        results = run_action(context, do, errors, name=name, tasks=len(works), place=place, told=heard, records=records)
     return [made for _, made in sorted(results)]
 
 
 class TaskErrors:
     """Collects errors of tasks that have failed for good; travels to the workers, and back what they add."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._errors: Accumulator[list[bytes]] = spark.sparkContext.accumulator([], _ErrorList())
-        self._max_failures = task_max_failures(spark)
+    def __init__(self, context: SparkContext) -> None:
+        self._errors: Accumulator[list[bytes]] = context.accumulator([], _ErrorList())
+        self._max_failures = task_max_failures(context)
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -156,7 +155,7 @@ class TaskErrors:
 
 
 def run_action(
-    spark: SparkSession,
+    context: SparkContext,
     action: Callable[[], list[_Result]],
     errors: TaskErrors,
     *,
@@ -169,7 +168,7 @@ def run_action(
     """Runs an action of Spark's with a progress bar, and ends it as soon as a task has failed for good.
 
     Args:
-        spark: The session.
+        context: Spark's.
         action: Such as ``collect`` of a frame.
         errors: What its tasks add to.
         name: For Spark's and our own progress.
@@ -185,7 +184,6 @@ def run_action(
         HindstreamError: What a task has added to ``errors``.
         RetryableError: Spark has given up for a reason that lies outside the tasks (executors lost, cancelled).
     """
-    context = spark.sparkContext
     group = f"hindstream-{uuid.uuid4().hex}"
     context.setJobGroup(group, name, interruptOnCancel=True)
     results: list[_Result] = []

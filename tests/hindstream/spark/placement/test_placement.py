@@ -209,8 +209,8 @@ def test_a_task_that_runs_elsewhere_is_right_and_counted(settings: Settings, spa
     stages = stages_of(job, planned, open_warehouse(settings), settings)
     works = stages.works(stages.sub_topologies[0], [])
     carry_user_code()
-    placed = run_stage(spark, works, name="elsewhere", placement=placement)
-    anywhere = run_stage(spark, works, name="anywhere")
+    placed = run_stage(spark.sparkContext, works, name="elsewhere", placement=placement)
+    anywhere = run_stage(spark.sparkContext, works, name="anywhere")
     assert elsewhere(placement, placed) == [work.planned.task_id for work in works]
     assert elsewhere(None, placed) == []
     assert {task.process_id for task in placed} == {process_id(settings.local_state_dir, uuid.uuid4)}

@@ -120,7 +120,7 @@ def _ordered(outcome: AuditCheck) -> AuditCheck:
 
 
 def found_in_both_places(spark: SparkSession, scan: Scan, files: list[ArchiveFile]) -> pa.Table | None:
-    here, on_spark = find_suspects(scan, files, None), find_suspects(scan, files, spark)
+    here, on_spark = find_suspects(scan, files, None), find_suspects(scan, files, spark.sparkContext)
     assert (here is None) == (on_spark is None)
     if here is not None and on_spark is not None:
         order = [(PARTITION.name, "ascending"), ("offset", "ascending")]
