@@ -20,11 +20,13 @@ from statelib.errors.kinds import ConfigurationError, HindstreamError, InternalE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from hindstream.airflow.replay import TaskPer
+
 _DAG_FILE = '''"""An Airflow DAG, written by Hindstream."""
 
 from hindstream.airflow import replay_dag
 
-dag = replay_dag({job!r}, dag_id={dag_id!r}, **{settings!r})
+dag = replay_dag({job!r}, dag_id={dag_id!r}, task_per={task_per!r}, **{settings!r})
 '''
 
 
@@ -52,6 +54,7 @@ def backfill(
     home: Path,
     dag_id: str,
     settings: Mapping[str, Any],
+    task_per: TaskPer = "phase",
     seal: bool = False,
     on_slice: Callable[[SliceRun], None] | None = None,
 ) -> list[SliceRun]:
@@ -66,6 +69,7 @@ def backfill(
         home: Airflow's home; made if absent. A process can have one.
         dag_id: Airflow's name for the DAG.
         settings: Settings of `statelib.settings.settings.Settings`, as JSON data.
+        task_per: As for `hindstream.airflow.replay.replay_dag`.
         seal: Whether the last slice seals the job (``end_of_input``).
         on_slice: Called after each slice.
 
@@ -78,7 +82,7 @@ def backfill(
         InternalError: Airflow has not run all tasks, and says no more; the log does.
     """
     home = home.absolute()
-    _write_dag_file(home, dag_id, job, settings)
+    _write_dag_file(home, dag_id, job, settings, task_per)
     runs = []
     for number, until_ms in enumerate(untils, start=1):
         run = _run(home, dag_id, until_ms, seal=seal and number == len(untils))
@@ -88,11 +92,13 @@ def backfill(
     return runs
 
 
-def _write_dag_file(home: Path, dag_id: str, job: str, settings: Mapping[str, Any]) -> None:
+def _write_dag_file(
+    home: Path, dag_id: str, job: str, settings: Mapping[str, Any], task_per: TaskPer = "phase"
+) -> None:
     place, colon, attribute = job.partition(":")
     reference = f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else job
     file = home / "dags" / f"{dag_id}.py"
-    text = _DAG_FILE.format(job=reference, dag_id=dag_id, settings=dict(settings))
+    text = _DAG_FILE.format(job=reference, dag_id=dag_id, task_per=task_per, settings=dict(settings))
     if not file.is_file() or file.read_text() != text:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -183,12 +189,13 @@ def _run(home: Path, dag_id: str, until_ms: int | None, *, seal: bool) -> SliceR
         run = dag.test(logical_date=datetime.now(UTC), run_conf=conf)
         instances = {instance.task_id: instance for instance in run.get_task_instances()}
         states = {task.task_id: str(instances[task.task_id].state) for task in dag.tasks}
-        run_id = instances["plan"].xcom_pull(task_ids="plan")
-        from hindstream.airflow.replay import FUTURE_RECORDS  # noqa: PLC0415 - imports Airflow
+        from hindstream.airflow.replay import FUTURE_RECORDS, RUN  # noqa: PLC0415 - imports Airflow
 
-        future_records = instances["plan"].xcom_pull(task_ids="plan", key=FUTURE_RECORDS)
+        first = RUN if RUN in states else "plan"
+        run_id = instances[first].xcom_pull(task_ids=first)
+        future_records = instances[first].xcom_pull(task_ids=first, key=FUTURE_RECORDS)
     failed = [task_id for task_id, state in states.items() if state not in {"success", "skipped"}]
-    if failed or states["plan"] != "success":
+    if failed or states.get("plan", "success") != "success":
         raise _failure(errors, dag_id, states, output.file)
     return SliceRun(until_ms, run_id, states, future_records or ())
 

@@ -1,4 +1,4 @@
-"""Makes an Airflow DAG from a job: one task per phase, one run per slice.
+"""Makes an Airflow DAG from a job: one run per slice, and in it one task per phase, or one for all phases.
 
 ::
 
@@ -29,6 +29,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_current_context, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
@@ -39,14 +40,22 @@ from statelib.settings.settings import check_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hindstream.spark.phases.pipeline import SliceResult
+    from statelib.commits import NothingToDo
+    from statelib.documents.manifests import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
 FUTURE_RECORDS = "future_records"
-"""The key of what the task ``plan`` tells beside its run: records by which others are lost, or have to wait."""
+"""The key of what the first task tells beside its run: records by which others are lost, or have to wait."""
 
 PHASES = ("plan", "replay", "audit", "commit", "publish", "maintain", "report")
-"""The tasks of a DAG, in order."""
+"""The tasks of a DAG with a task per phase, in order."""
+
+RUN = "run"
+"""The task of a DAG with a task per run."""
+
+TaskPer = Literal["phase", "run"]
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +75,7 @@ def replay_dag(
     end_date: datetime | None = None,
     end_of_input: Literal["hold", "seal"] = "hold",
     tags: Sequence[str] = ("hindstream",),
+    task_per: Literal["phase", "run"] = "phase",
     archive: str | None = None,
     storage_conn_id: str | None = None,
     config: str | None = None,
@@ -85,6 +95,8 @@ def replay_dag(
         end_of_input: What a run does at the end of its slice, unless its parameter of that name says otherwise:
             ``hold`` open windows for the next slice, or ``seal`` the job, which then has no further slice.
         tags: Tags of the DAG in Airflow.
+        task_per: ``phase``: each phase of a run is a task. ``run``: one task does them all, for slices so small that
+            the start of seven tasks takes longer than their work. A retry goes on where the task has failed.
         archive: The Kafka topics or files of a lake that a run copies first: a `KafkaTopic`, a `LakeTopic` or a list of
             them, in the form of ``job``; None: something else fills the archives.
         storage_conn_id: The Airflow connection with the object store's credentials, which is read when a task runs;
@@ -115,7 +127,7 @@ def replay_dag(
         title="End of the input",
         description="hold: open windows wait for the next slice; seal: they are emitted, and the job ends",
     )
-    phases = PHASES if archive is None else ("archive", *PHASES)
+    phases = [*([] if archive is None else ["archive"]), *PHASES]
     with DAG(
         dag_id or re.sub(r"[^\w.-]+", "-", job).strip("-"),
         schedule=timetable,
@@ -130,8 +142,12 @@ def replay_dag(
     ) as dag:
         runner = Runner(job, settings, storage_conn_id, config)
         first = [] if archive is None else [_archive_task(runner, archive)]
-        run_id = _plan_task(runner, has_intervals=schedule != "@once")
-        chain(*first, run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
+        has_intervals = schedule != "@once"
+        if task_per == "run":
+            chain(*first, _run_task(runner, has_intervals=has_intervals))
+        else:
+            run_id = _plan_task(runner, has_intervals=has_intervals)
+            chain(*first, run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
     return dag
 
 
@@ -171,13 +187,42 @@ def _plan_task(runner: Runner, *, has_intervals: bool) -> Any:
     @task.short_circuit(task_id="plan")
     def plan() -> str | None:
         """Gives the run's id; None, which skips all that follows, if there is nothing to do."""
-        end_of_input = get_current_context()["params"]["end_of_input"]
-        planned = runner.call(_phase("plan"), until=_until(has_intervals=has_intervals), end_of_input=end_of_input)
-        found = [f"{record}. Next: {record.next_step}" for record in planned.future_records]
-        get_current_context()["ti"].xcom_push(key=FUTURE_RECORDS, value=found)
+        planned = runner.call(_phase("plan"), **_slice(has_intervals=has_intervals))
+        _tell_future_records(planned)
         return getattr(planned, "run_id", None)
 
     return plan()
+
+
+def _run_task(runner: Runner, *, has_intervals: bool) -> Any:
+    @task(task_id=RUN)
+    def run() -> str:
+        """Gives the run's id; skipped if there is nothing to do."""
+
+        def run_slice(job: Job, settings: Settings) -> SliceResult | NothingToDo:
+            from hindstream.spark.phases import pipeline  # noqa: PLC0415
+
+            return pipeline.run_slice(job, settings)
+
+        done = runner.call(run_slice, **_slice(has_intervals=has_intervals))
+        planned = getattr(done, "plan", done)
+        _tell_future_records(planned)
+        if planned is done:
+            raise AirflowSkipException("there is nothing to do")
+        return str(planned.run_id)
+
+    return run()
+
+
+def _slice(*, has_intervals: bool) -> dict[str, object]:
+    """The settings that make the current run's slice."""
+    end_of_input = get_current_context()["params"]["end_of_input"]
+    return {"until": _until(has_intervals=has_intervals), "end_of_input": end_of_input}
+
+
+def _tell_future_records(planned: Plan | NothingToDo) -> None:
+    found = [f"{record}. Next: {record.next_step}" for record in planned.future_records]
+    get_current_context()["ti"].xcom_push(key=FUTURE_RECORDS, value=found)
 
 
 def _phase_task(name: str, runner: Runner, run_id: Any) -> Any:

@@ -64,6 +64,7 @@ def run_backfill(
             home=Path(airflow_home),
             dag_id=re.sub(r"[^\w.-]+", "-", name),
             settings=_given(settings),
+            task_per="run",
             seal=settings.end_of_input == "seal",
             on_slice=tell,
         )

@@ -20,6 +20,7 @@ from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REF
 from hindstream.demo.summary import month_name, print_summary, summary_data
 from hindstream.report.documents import load_runs
 from statelib.commits import CommitLog, JobLayout, late_topic, published_through, quarantine_topic, topic_path
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
@@ -112,7 +113,13 @@ def _replay(places: _Places, missing: list[int], console: Console) -> str:
     """Archives the topics and runs the missing months, and then all that there is: which is nothing more."""
     with Progress("preparing", len(missing) + 1, unit="slices", console=console) as progress:
         from hindstream.demo.archives import prepare_topics  # noqa: PLC0415  (needless where all is done)
+        from hindstream.spark.phases.data_docs import beside_by_default, write_beside  # noqa: PLC0415
+        from hindstream.spark.session.session import start_ahead  # noqa: PLC0415
 
+        given = {"warehouse": places.warehouse.uri(""), "state_dir": str(places.state_dir.absolute())}
+        settings = beside_by_default(load_settings(given))
+        if missing:
+            start_ahead(settings)
         prepare_topics(places.warehouse, announce=progress.label)
         progress.label("starting Airflow and Spark")
         from hindstream.airflow.embedded import backfill  # noqa: PLC0415  (seconds, and needless where all is done)
@@ -123,15 +130,16 @@ def _replay(places: _Places, missing: list[int], console: Console) -> str:
             progress.advance()
             progress.label(what)
 
-        settings = {"warehouse": places.warehouse.uri(""), "state_dir": str(places.state_dir.absolute())}
         runs = backfill(
             REFERENCE,
             [*missing, None],
             home=places.airflow_home,
             dag_id=NAME,
-            settings={**settings, "keep_commits": len(MONTH_ENDS_MS)},
+            settings={**given, "keep_commits": len(MONTH_ENDS_MS), "data_docs": settings.data_docs},
+            task_per="run",
             on_slice=advance,
         )
+        write_beside(NAME, settings)
     if runs[-1].run_id is None:
         return "One more run, of all that there is, found nothing new and changed nothing."
     return f"One more run, of all that there is, found more: {runs[-1].run_id}."

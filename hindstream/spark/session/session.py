@@ -7,12 +7,14 @@ import os
 import re
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from hindstream.spark.session.java import find_java
 from hindstream.spark.session.start import check_local_dirs, start_error
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, HindstreamError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -36,6 +38,7 @@ _PLACEMENT_OPTIONS = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "5",
 }
+_one_at_a_time = Lock()
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 WORKER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
@@ -69,6 +72,23 @@ def spark_context(settings: Settings) -> SparkContext:
     Raises:
         ConfigurationError: There is no Java, nowhere to write, or Spark does not start.
     """
+    with _one_at_a_time:
+        return _started(settings)
+
+
+def start_ahead(settings: Settings) -> None:
+    """Starts Spark in a thread, for who has other work to do first; what goes wrong `spark_context` tells later."""
+    if settings.engine != "spark" or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+
+    def start() -> None:
+        with suppress(HindstreamError):
+            spark_context(settings)
+
+    Thread(target=start, name="start Spark", daemon=True).start()
+
+
+def _started(settings: Settings) -> SparkContext:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (a second, which not every command needs)
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415

@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ from statelib.commits import CommitLog
 from statelib.errors.kinds import HindstreamError
 from tests.hindstream.airflow import rates
 from tests.hindstream.spark.orders import DAY_MS, HOUR_MS, JOB_FILE, VALUE, archive_orders, make_settings, orders
+
+if TYPE_CHECKING:
+    from hindstream.airflow.replay import TaskPer
 
 DEFECT_MS = DAY_MS + 6 * HOUR_MS
 
@@ -40,7 +43,7 @@ def main(folder: Path) -> None:
     home = folder / "airflow"
     events: list[dict[str, Any]] = []
 
-    def run(*untils: int | None, **more: object) -> None:
+    def run(*untils: int | None, task_per: TaskPer = "phase", **more: object) -> None:
         given = {
             "warehouse": settings.warehouse,
             "state_dir": str(settings.state_dir),
@@ -48,7 +51,8 @@ def main(folder: Path) -> None:
         } | more
         event: dict[str, Any] = {}
         try:
-            runs = backfill(f"{JOB_FILE}:job", untils, home=home, dag_id="orders", settings=given)
+            of = {"home": home, "dag_id": "orders", "settings": given, "task_per": task_per}
+            runs = backfill(f"{JOB_FILE}:job", untils, **of)
             event["runs"] = [{"run_id": one.run_id, "states": dict(one.states)} for one in runs]
         except HindstreamError as error:
             event["error"] = {"type": type(error).__name__, "message": str(error)}
@@ -56,11 +60,12 @@ def main(folder: Path) -> None:
 
     archive_orders(settings, with_defect(orders()))
     run(DAY_MS)
-    run(2 * DAY_MS, 3 * DAY_MS)
+    run(2 * DAY_MS, 3 * DAY_MS, task_per="run")
     shutil.rmtree(Path(settings.warehouse) / "topics" / "orders")
     archive_orders(settings, orders())
-    run(2 * DAY_MS, recreated_sources="orders")
+    run(2 * DAY_MS, task_per="run", recreated_sources="orders")
     run(DAY_MS, None, None, recreated_sources="orders")
+    run(DAY_MS, None, task_per="run", recreated_sources="orders")
     (folder / "events.json").write_text(json.dumps(events))
     (folder / "migration.json").write_text(json.dumps(migrate(folder, home)))
 

@@ -13,7 +13,7 @@ import pytest
 from hindstream import Storage, open_state
 from hindstream.airflow import embedded
 from hindstream.airflow.migration import STEPS
-from hindstream.airflow.replay import PHASES
+from hindstream.airflow.replay import PHASES, RUN
 from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, Runs, read_hold
 from statelib.errors.kinds import ConfigurationError
@@ -54,6 +54,11 @@ def test_a_defect_ends_the_backfill_with_the_error_of_the_audit(events: list[dic
     assert events[1]["head"] == 1
 
 
+def test_one_task_may_do_all_phases_or_find_nothing_to_do(events: list[dict[str, Any]]) -> None:
+    assert events[4]["runs"] == [{"run_id": None, "states": {RUN: "skipped"}}] * 2
+    assert events[4]["head"] == 3
+
+
 def test_the_failing_rows_are_in_the_log(events: list[dict[str, Any]]) -> None:
     log = events[1]["log"].removeprefix(events[0]["log"])
     assert 'expect_column_values_to_be_between(column="value.amount", min_value=0, max_value=1000000) has 1' in log
@@ -68,7 +73,7 @@ def test_the_failed_run_is_in_quarantine(folder: Path) -> None:
 
 
 def test_mended_the_slice_passes_as_a_new_try(events: list[dict[str, Any]]) -> None:
-    assert events[2]["runs"] == [{"run_id": "00000002-2", "states": dict.fromkeys(PHASES, "success")}]
+    assert events[2]["runs"] == [{"run_id": "00000002-2", "states": {RUN: "success"}}]
     assert events[2]["head"] == 2
 
 

@@ -29,6 +29,7 @@ from airflow.dag_processing.dagbag import DagBag
 
 timed = replay_dag("a.b:job", schedule="0 0 1 * *", warehouse="w")
 sealed = replay_dag("a.b:job", end_of_input="seal")
+one_task = replay_dag("a.b:job", task_per="run", archive="a.b:topics", dag_id="one-task")
 migration = migration_dag("a.b:job", stores=["s", "t"], warehouse="w")
 bag = DagBag(dag_folder=sys.argv[1])
 dag = bag.dags["flight-delays"]
@@ -41,6 +42,7 @@ print(json.dumps({
     "catchup": dag.catchup,
     "until": dag.params["until"],
     "end_of_input": [dag.params["end_of_input"], sealed.params["end_of_input"]],
+    "one_task": {task.task_id: sorted(task.downstream_task_ids) for task in one_task.tasks},
     "timetable": type(dag.timetable).__name__,
     "id": timed.dag_id,
     "migration": {
@@ -86,6 +88,10 @@ def test_one_task_for_each_phase_in_order(parsed: dict[str, object]) -> None:
     downstream = parsed["downstream"]
     assert isinstance(downstream, dict)
     assert all(after in downstream[phase] for phase, after in pairwise(phases))
+
+
+def test_one_task_for_all_phases(parsed: dict[str, object]) -> None:
+    assert parsed["one_task"] == {"archive": ["run"], "run": []}
 
 
 def test_one_run_at_a_time_over_real_intervals(parsed: dict[str, object]) -> None:

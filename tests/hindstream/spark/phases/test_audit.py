@@ -190,8 +190,8 @@ def test_very_many_rows_are_screened_on_spark(replayed: Replayed, monkeypatch: p
     files = [sink.file for outcome in replayed.staged.tasks for sink in outcome.sinks]
     rows, size = sum(file.rows for file in files), sum(file.size_bytes for file in files)
     monkeypatch.setattr(audited_tables, "SCREEN_FROM_ROWS", 0)
-    asked, real = [], audited_tables.spark_session
-    monkeypatch.setattr(audited_tables, "spark_session", lambda settings: asked.append(1) or real(settings))
+    asked, real = [], audited_tables.spark_context
+    monkeypatch.setattr(audited_tables, "spark_context", lambda settings: asked.append(1) or real(settings))
     for most_rows, most_bytes, on_spark in ((rows, size, []), (rows - 1, size, [1]), (rows, size - 1, [1])):
         monkeypatch.setattr(audited_tables, "SCREEN_ON_SPARK_FROM_ROWS", most_rows)
         monkeypatch.setattr(audited_tables, "SCREEN_ON_SPARK_FROM_BYTES", most_bytes)

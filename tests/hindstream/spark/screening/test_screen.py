@@ -266,4 +266,4 @@ def test_a_damaged_file_is_named(spark: SparkSession, tmp_path: Path, damage: st
         file.write_bytes(data[:-100] if damage == "truncated" else data)
     screen, _, _ = screen_of(FEW_CHECKS, flat_schema(SCHEMA))
     with pytest.raises(CorruptedDataError, match=f"cannot be read.*topic t, partition {files[0].partition}"):
-        find_suspects(Scan(warehouse, "t", SCHEMA, screen), files, None if here else spark)
+        find_suspects(Scan(warehouse, "t", SCHEMA, screen), files, None if here else spark.sparkContext)
