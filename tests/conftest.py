@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".venv" / "numba-cache"))
 os.environ.setdefault("AIRFLOW_HOME", str(ROOT / ".venv" / "airflow"))
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+os.environ["XDG_RUNTIME_DIR"] = "/dev/null"  # no session of who runs the tests is found there
 os.environ.setdefault("HINDSTREAM_DATA_DOCS", "failed")  # seconds a test, or a process that outlives it
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

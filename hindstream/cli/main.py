@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ import typer
 from hindstream.cli import begin_commands, bring_commands, live_commands, look_commands, run_commands
 from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, RootCommands
 from hindstream.cli.migrate_commands import migrate
+from hindstream.cli.session_commands import session
 from hindstream.cli.state_commands import state
 from hindstream.cli.topic_commands import topic
 from statelib.errors.exhausted import exhaustion_told
@@ -58,13 +58,7 @@ def options(
 
 
 def main() -> None:
-    """Runs the command line; a deliberate error is one message and its class's exit code.
-
-    Modules are looked for in the current directory first, as with ``python -m hindstream``: a job may be
-    ``PACKAGE.MODULE:NAME``.
-    """
-    if not sys.flags.safe_path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    """Runs the command line in this process; a deliberate error is one message and its class's exit code."""
     state: dict[str, bool] = {}
     try:
         with exhaustion_told():
@@ -107,10 +101,7 @@ for panel, commands in _COMMANDS.items():
         app.command(rich_help_panel=panel)(command)
 for phase in run_commands.PHASES:
     app.command(phase, rich_help_panel=PHASES)(run_commands.phase_command(phase))
+app.add_typer(session, rich_help_panel=BEGIN)
 app.add_typer(topic, rich_help_panel=LOOK)
 app.add_typer(state, rich_help_panel=MEND)
 app.add_typer(migrate, rich_help_panel=MEND)
-
-
-if __name__ == "__main__":
-    main()
