@@ -45,8 +45,8 @@ class Cost:
     peak_memory_bytes: int
 
 
-def measure(command: Sequence[str], *, environment: dict[str, str], log: Path) -> Cost:
-    """Runs a command; what it says goes into ``log``.
+def measure(command: Sequence[str], *, environment: dict[str, str], log: Path, folder: Path | None = None) -> Cost:
+    """Runs a command, in ``folder`` or the current directory; what it says goes into ``log``.
 
     Raises:
         subprocess.CalledProcessError: The command failed. The end of the log is among the error's notes.
@@ -55,7 +55,7 @@ def measure(command: Sequence[str], *, environment: dict[str, str], log: Path) -
     ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.perf_counter()
     with log.open("wb") as said:
-        process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT, cwd=folder)
     with _Descendants(os.getpid()) as descendants:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         wall = time.perf_counter() - started

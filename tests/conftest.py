@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".venv" / "numba-cache"))
 os.environ.setdefault("AIRFLOW_HOME", str(ROOT / ".venv" / "airflow"))
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in what runs beside it; tests send it
 os.environ["XDG_RUNTIME_DIR"] = "/dev/null"  # no session of who runs the tests is found there
 os.environ.setdefault("HINDSTREAM_DATA_DOCS", "failed")  # seconds a test, or a process that outlives it
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

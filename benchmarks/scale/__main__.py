@@ -20,10 +20,11 @@ from benchmarks.scale.object_store import ObjectStore
 from benchmarks.scale.slices import Slices
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
+from benchmarks.scale.waiting import Waiting
 from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
 MEASUREMENTS: tuple[Measurement, ...] = (
-    Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest(), FirstAnswer(),
+    Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest(), FirstAnswer(), Waiting(),
 )  # fmt: skip
 
 

@@ -43,6 +43,7 @@ def run_in_session() -> int | None:
             "environment": dict(os.environ),
             "folder": os.getcwd(),  # noqa: PTH109 - as a text
             "umask": mask,
+            "ignored": [number for number in _FORWARDED if signal.getsignal(number) is signal.SIG_IGN],
         }
         sys.stdout.flush()
         if not messages.send(connection, request, (0, 1, 2)):
@@ -65,7 +66,8 @@ def _wait(connection: socket.socket, pid: int) -> int:
         os.kill(os.getpid(), signal.SIGSTOP)
 
     for number in _FORWARDED:
-        signal.signal(number, forward)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as after nohup
+            signal.signal(number, forward)
     signal.signal(signal.SIGTSTP, pause)
     signal.signal(signal.SIGCONT, forward)
     ended, _ = messages.receive(connection)

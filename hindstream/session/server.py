@@ -207,7 +207,7 @@ class Session:
     def _leave(self, *others: socket.socket) -> None:
         """In a child: closes all that is the session's."""
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for key in list(self._selector.get_map().values()):
@@ -246,6 +246,8 @@ def become(request: dict[str, Any]) -> None:
     sys.stdin = sys.__stdin__ = _stream(0, "r", "strict")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _stream(1, "w", "strict")  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _stream(2, "w", "backslashreplace")  # type: ignore[misc]
+    for number in request["ignored"]:
+        signal.signal(number, signal.SIG_IGN)
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()

@@ -6,15 +6,10 @@ The migration is done by the commands of its runbook.
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import sqlite3
 import subprocess
-import time
 import urllib.error
 import urllib.request
-from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,63 +19,31 @@ import pytest
 from hindstream import open_state
 from hindstream.airflow import embedded
 from hindstream.airflow.migration import STEPS
-from hindstream.airflow.replay import PHASES
+from hindstream.airflow.replay import PHASES, RUN
 from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, published_through, read_hold
 from tests.docs.blocks import Typed, parts, section
 from tests.docs.curl import path_with_curl
 from tests.hindstream.airflow import rates
-from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
+from tests.hindstream.airflow.standalone import Standalone, standalone
 from tests.hindstream.spark.orders import JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+    from hindstream.airflow.replay import TaskPer
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.slow]
 
+TASK_PER: dict[str, TaskPer] = {"orders": "phase", "orders-in-one": "run"}
 RUNBOOK = section("migrating-a-store.md", "By Airflow")
 TRIGGER, REJECT, CLEAR, APPROVE = [part.command for part in parts(RUNBOOK) if isinstance(part, Typed)]
 (DAG_FILE,) = re.findall(r"```python\n(.*?)```", RUNBOOK, re.DOTALL)
 
 
 @dataclass
-class Scheduler:
-    """A running `airflow standalone`.
-
-    Attributes:
-        folder: Holds Airflow's home, and for each DAG the folder with its warehouse.
-        environ: What a command needs to reach it.
-    """
-
-    folder: Path
-    environ: dict[str, str]
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    def wait(self, condition: Callable[[], object]) -> None:
-        """Until ``condition`` holds; the time-out of the whole test is the only limit."""
-        while not condition():
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.5)
-
-    def states(self, dag_id: str) -> dict[str, str]:
-        """State of each task, and of the run under ``run``; nothing of a DAG that is not known yet."""
-        database = self.folder / "airflow" / "airflow.db"
-        if not database.exists():
-            return {}
-        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-            try:
-                known = connection.execute("select 'known', 'yes' from dag where dag_id = ?", [dag_id]).fetchall()
-                run = connection.execute("select 'run', state from dag_run where dag_id = ?", [dag_id]).fetchall()
-                tasks = connection.execute("select task_id, state from task_instance where dag_id = ?", [dag_id])
-                return dict([*known, *run, *tasks.fetchall()])
-            except sqlite3.OperationalError:  # not migrated yet, or busy
-                return {}
-
-    def ended(self, dag_id: str) -> dict[str, str]:
-        """The states of a run's tasks, when it has ended."""
-        self.wait(lambda: self.states(dag_id).get("run") in {"success", "failed"})
-        return {name: state for name, state in self.states(dag_id).items() if name != "known"}
+class Scheduler(Standalone):
+    """With DAGs, for each of which the folder holds one with its warehouse."""
 
     def type(self, command: str) -> None:
         """What somebody types who is on call."""
@@ -122,12 +85,13 @@ class Scheduler:
 
 
 def _write_dags(folder: Path) -> None:
-    """The DAG of a job with a topic, as the embedded backfill writes it, and that of a migration from its runbook."""
+    """DAGs of a job with a topic, as the embedded backfill writes them, and that of a migration from its runbook."""
     home = folder / "airflow"
-    settings = make_settings(folder / "orders")
-    archive_orders(settings, orders())
-    given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
-    embedded._write_dag_file(home, "orders", f"{JOB_FILE}:job", given)
+    for dag_id, task_per in TASK_PER.items():
+        settings = make_settings(folder / dag_id)
+        archive_orders(settings, orders())
+        given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
+        embedded._write_dag_file(home, dag_id, f"{JOB_FILE}:job", given, task_per)
     place = folder / "migrate-rates"
     rates.run_plain(place)
     others = f'"{place}/warehouse", state_dir="{place}/state", engine="local"'
@@ -139,42 +103,24 @@ def _write_dags(folder: Path) -> None:
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduler]:
     folder = tmp_path_factory.mktemp("scheduler")
     _write_dags(folder)
-    log = folder / "airflow" / "standalone.log"
-    environ = airflow_environ(folder / "airflow")
-    environ["PATH"] = path_with_curl(environ["PATH"], tmp_path_factory.mktemp("bin"))
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [AIRFLOW, "standalone"],
-            env=environ,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - no threads yet
-        )
-        try:
-            yield Scheduler(folder, environ, process, log)
-        finally:
-            process.send_signal(signal.SIGINT)  # SIGTERM would leave its children behind
-            with suppress(subprocess.TimeoutExpired):  # how fast Airflow ends is not what is tested
-                process.wait(30)
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+    with standalone(folder) as airflow:
+        airflow.environ["PATH"] = path_with_curl(airflow.environ["PATH"], tmp_path_factory.mktemp("bin"))
+        yield Scheduler(**vars(airflow))
 
 
 @pytest.fixture(scope="module")
 def refused(scheduler: Scheduler) -> dict[str, str]:
     """Both DAGs have been triggered; the states of the migration's tasks after its refusal."""
-    scheduler.wait(lambda: all("known" in scheduler.states(dag_id) for dag_id in ("orders", "migrate-rates")))
+    scheduler.wait(lambda: all("known" in scheduler.states(dag_id) for dag_id in (*TASK_PER, "migrate-rates")))
     scheduler.wait(scheduler.takes_token)
-    scheduler.type(f"{TRIGGER} & airflow dags trigger orders && wait $!")
+    scheduler.type(f"{TRIGGER} & airflow dags trigger orders && airflow dags trigger orders-in-one && wait $!")
     scheduler.answer(REJECT)
     return scheduler.ended("migrate-rates")
 
 
 def test_refused_a_migration_changes_nothing(scheduler: Scheduler, refused: dict[str, str]) -> None:
     skipped = dict.fromkeys([*STEPS[2:], "roll_back"], "skipped")
-    assert refused == {"plan": "success", "approve": "success", **skipped, "run": "success"}
+    assert refused == {"plan": "success", "approve": "success", **skipped, "dag_run": "success"}
     warehouse = open_warehouse(make_settings(scheduler.folder / "migrate-rates"))
     assert CommitLog(warehouse, "rates").head_number() == 1
     assert read_hold(warehouse, "rates") is None
@@ -186,7 +132,7 @@ def test_approved_it_is_done(scheduler: Scheduler, refused: dict[str, str]) -> N
     scheduler.type(CLEAR)
     scheduler.answer(APPROVE, question=2)
     states = scheduler.ended("migrate-rates")
-    expected = {**dict.fromkeys(STEPS, "success"), "roll_back": "skipped", "run": "success"}
+    expected = {**dict.fromkeys(STEPS, "success"), "roll_back": "skipped", "dag_run": "success"}
     assert states == expected, scheduler.log.read_text()
     place = scheduler.folder / "migrate-rates"
     warehouse = open_warehouse(make_settings(place))
@@ -202,9 +148,11 @@ def test_approved_it_is_done(scheduler: Scheduler, refused: dict[str, str]) -> N
         assert store.kind == "versioned"
 
 
-def test_a_triggered_run_goes_through_all_phases(scheduler: Scheduler, refused: dict[str, str]) -> None:
-    assert scheduler.ended("orders") == {**dict.fromkeys(PHASES, "success"), "run": "success"}, (
+@pytest.mark.parametrize("dag_id", ["orders", "orders-in-one"])
+def test_a_triggered_run_goes_through_all_phases(scheduler: Scheduler, refused: dict[str, str], dag_id: str) -> None:
+    tasks = PHASES if TASK_PER[dag_id] == "phase" else (RUN,)
+    assert scheduler.ended(dag_id) == {**dict.fromkeys(tasks, "success"), "dag_run": "success"}, (
         scheduler.log.read_text()
     )
-    warehouse = open_warehouse(make_settings(scheduler.folder / "orders"))
+    warehouse = open_warehouse(make_settings(scheduler.folder / dag_id))
     assert CommitLog(warehouse, "orders").head_number() == published_through(warehouse, "orders") == 1

@@ -83,7 +83,7 @@ def test_a_shell_completes_commands_of_groups_too(words, offered, tmp_path) -> N
     assert {*done.stdout.split()} == offered
 
 
-_AS_INSTALLED = "import sys; sys.argv[0] = 'hindstream'; from hindstream.cli.main import main; main()"
+_AS_INSTALLED = "import sys; sys.argv[0] = 'hindstream'; from hindstream.__main__ import main; main()"
 
 
 def test_the_script_of_a_shell_s_completion_is_shown(tmp_path) -> None:
@@ -183,7 +183,7 @@ _AS_A_SCRIPT = f"""
 import sys
 sys.path[:] = [{str(ROOT)!r}, *filter(None, sys.path)]
 sys.argv[0] = "hindstream"
-from hindstream.cli.main import main
+from hindstream.__main__ import main
 main()
 """
 

@@ -168,12 +168,23 @@ def test_a_run_writes_the_same(tmp_path: Path, session: dict[str, str]) -> None:
     assert written[0]
 
 
-def sleeping(folder: Path, environ: dict[str, str]) -> tuple[subprocess.Popen[str], int]:
-    """A command whose job sleeps, and the process that it sleeps in."""
+def sleeping(folder: Path, environ: dict[str, str], ignored: int | None = None) -> tuple[subprocess.Popen[str], int]:
+    """A command whose job sleeps, and the process that it sleeps in; ``ignored``: a signal, as by ``nohup``."""
+
+    def prepare() -> None:
+        if ignored is not None:
+            signal.signal(ignored, signal.SIG_IGN)
+
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HINDSTREAM_")}
     command = [sys.executable, "-m", "hindstream", "describe", "jobs.quiet:job"]
+    environment = {**clean, "TOLD": "sleep", **environ}
     process = subprocess.Popen(
-        command, cwd=folder, env={**clean, "TOLD": "sleep", **environ}, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=prepare,  # noqa: PLW1509
     )
     pid = folder / "pid"
     wait_until(lambda: pid.exists() and pid.read_text() != "")
@@ -206,6 +217,18 @@ def test_signals_end_a_command_as_ever(number: signal.Signals, folder: Path, ses
         assert not is_there(pid)
         (folder / "pid").unlink()
     assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_is_ignored_stays_so(number: signal.Signals, folder: Path, session: dict[str, str]) -> None:
+    process, pid = sleeping(folder, session, ignored=number)
+    process.send_signal(number)
+    os.kill(pid, number)
+    time.sleep(0.2)
+    assert is_there(pid)
+    process.terminate()
+    process.communicate()
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_a_command_that_is_killed_leaves_nothing_behind(folder: Path, session: dict[str, str]) -> None:

@@ -1,0 +1,156 @@
+"""What a person waits for: whole commands, from start to end, beside a bare pyspark that counts ten rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar
+
+from benchmarks.measure import Cost, measure
+from benchmarks.scale.measurement import Figure, Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_HINDSTREAM = str(Path(sys.executable).with_name("hindstream"))
+_TEN_ROWS = (
+    "from pyspark.sql import SparkSession; SparkSession.builder.master('local[2]').getOrCreate().range(10).count()"
+)
+_IN_A_SESSION = """
+set -e
+"$1" session start
+shift
+for _ in $(seq "$1"); do {reset}"${{@:2}}"; done
+"$HINDSTREAM" session stop
+"""
+_MONTHS = 12
+
+
+@dataclass
+class Waiting(Measurement):
+    """A slice of 11,452 orders of `hindstream init`, a backfill of the demo's months, and the demo itself.
+
+    All processes count, those beside a command too. Data Docs are left out (``data_docs = "failed"``).
+
+    Attributes:
+        repeats: Of each command; medians count.
+        demos: Repeats of the demo.
+    """
+
+    name: ClassVar[str] = "waiting"
+
+    repeats: int = 5
+    demos: int = 3
+
+    def figures(self, folder: Path) -> Iterator[Figure]:
+        """See `Measurement`."""
+        runtime = folder / "run"
+        runtime.mkdir()
+        self._environment = os.environ | {"HINDSTREAM_DATA_DOCS": "failed", "XDG_RUNTIME_DIR": str(runtime)}
+        self._log = folder / "log"
+        shop = self._shop(folder)
+        run = [_HINDSTREAM, "run", "jobs/orders_by_day.py:job"]
+        local = [*run, "--engine", "local"]
+        bare = self._typical([sys.executable, "-c", _TEN_ROWS], shop)
+        yield from _both("a bare pyspark that counts ten rows", bare)
+        yield from _both("hindstream run on Spark from cold", self._typical(run, shop, fresh=True), 6, 7)
+        yield from _both("hindstream run --engine local from cold", self._typical(local, shop, fresh=True))
+        yield from _both("... with nothing to do", self._typical(local, shop), 0.5)
+        yield from _both(
+            "hindstream run --engine local in a session", self._in_session(local, shop, fresh=True), 1.5, 1.5
+        )
+        yield from _both("... with nothing to do", self._in_session(local, shop), 0.5)
+        yield self._further_slice(folder)
+        demo = [_HINDSTREAM, "demo", "--fresh"]
+        costs = [self._measured(demo, folder) for _ in range(self.demos)]
+        yield from _both("hindstream demo --fresh, twelve months", _median(costs), 15)
+
+    def _shop(self, folder: Path) -> Path:
+        """A project with its topic loaded; what runs add to it, `_forget` takes away."""
+        self._measured([_HINDSTREAM, "init", "shop"], folder)
+        shop = folder / "shop"
+        self._measured([_HINDSTREAM, "ingest", "jobs/lake.py:orders"], shop)
+        return shop
+
+    def _typical(self, command: Sequence[str], place: Path, *, fresh: bool = False) -> Cost:
+        costs = []
+        for _ in range(self.repeats):
+            if fresh:
+                _forget(place)
+            costs.append(self._measured(command, place))
+        return _median(costs)
+
+    def _in_session(self, command: Sequence[str], place: Path, *, fresh: bool = False) -> Cost:
+        """What each further command adds to a session, over all processes."""
+        reset = "rm -rf warehouse/jobs warehouse/topics/orders-by-day*; " if fresh else ""
+        script = _IN_A_SESSION.format(reset=reset)
+        environment = {**self._environment, "HINDSTREAM": _HINDSTREAM}
+
+        def cost(times: int) -> Cost:
+            told = ["bash", "-c", script, "bash", _HINDSTREAM, str(times), *command]
+            return measure(told, environment=environment, log=self._log, folder=place)
+
+        few, many = _median([cost(1) for _ in range(3)]), _median([cost(1 + self.repeats) for _ in range(3)])
+        return Cost(
+            (many.wall_seconds - few.wall_seconds) / self.repeats,
+            (many.cpu_seconds - few.cpu_seconds) / self.repeats,
+            many.peak_memory_bytes,
+        )
+
+    def _further_slice(self, folder: Path) -> Figure:
+        """What a month adds to a backfill of the demo's job."""
+        warehouse = folder / "months"
+        self._measured([sys.executable, "-c", _ARCHIVE, str(warehouse)], folder)
+        command = [
+            _HINDSTREAM, "backfill", "hindstream.demo.job:job", "--warehouse", str(warehouse), "--every", "month",
+            "--timezone", "America/New_York", "--airflow-home", str(folder / "airflow"), "--from", "2013-01-01",
+        ]  # fmt: skip
+        walls = []
+        for _ in range(self.demos):
+            of = {}
+            for months in (2, _MONTHS):
+                shutil.rmtree(folder / "airflow", ignore_errors=True)
+                _forget(folder, "months", ("flights-once", "delays-by-hour"))
+                end = f"2013-{months + 1:02}-01" if months < _MONTHS else "2014-01-01"
+                of[months] = self._measured([*command, "--to", end], folder).wall_seconds
+            walls.append((of[_MONTHS] - of[2]) / (_MONTHS - 2))
+        name = "each further slice of a backfill through Airflow, 30,000 records, 25 checks"
+        return Figure(name, median(walls), "s", at_most=0.6, details={"least": min(walls), "most": max(walls)})
+
+    def _measured(self, command: Sequence[str], place: Path) -> Cost:
+        return measure(command, environment=self._environment, log=self._log, folder=place)
+
+
+_ARCHIVE = """
+import sys
+from hindstream.demo.archives import prepare_topics
+from statelib.storage import Storage
+prepare_topics(Storage(sys.argv[1]), announce=print)
+"""
+
+
+def _forget(place: Path, warehouse: str = "warehouse", sinks: Sequence[str] = ("orders-by-day",)) -> None:
+    """Takes away what runs have made."""
+    shutil.rmtree(place / warehouse / "jobs", ignore_errors=True)
+    for sink in sinks:
+        for folder in (place / warehouse / "topics").glob(f"{sink}*"):
+            shutil.rmtree(folder)
+    shutil.rmtree(place / ".hindstream", ignore_errors=True)
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
+    return Cost(
+        median(cost.wall_seconds for cost in costs),
+        median(cost.cpu_seconds for cost in costs),
+        max(cost.peak_memory_bytes for cost in costs),
+    )
+
+
+def _both(name: str, cost: Cost, seconds: float | None = None, cpu_seconds: float | None = None) -> Iterator[Figure]:
+    memory = {"peak, MiB": cost.peak_memory_bytes >> 20}
+    yield Figure(name, cost.wall_seconds, "s", at_most=seconds, details=memory)
+    yield Figure(f"{name}, CPU", cost.cpu_seconds, "s", at_most=cpu_seconds)

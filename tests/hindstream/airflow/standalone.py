@@ -1,0 +1,85 @@
+"""`airflow standalone` on ports of its own, and what its database says of runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@dataclass
+class Standalone:
+    """A running `airflow standalone`: a scheduler that runs each task in a process of its own.
+
+    Attributes:
+        folder: Holds Airflow's home, ``airflow``.
+        environ: What a command needs to reach it.
+        process: Its own.
+        log: What all its servers say.
+    """
+
+    folder: Path
+    environ: dict[str, str]
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        """Until ``condition`` holds; the time-out of the whole test is the only limit."""
+        while not condition():
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.5)
+
+    def states(self, dag_id: str) -> dict[str, str]:
+        """State of each task, and of the run under ``dag_run``; nothing of a DAG that is not known yet."""
+        database = self.folder / "airflow" / "airflow.db"
+        if not database.exists():
+            return {}
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            try:
+                known = connection.execute("select 'known', 'yes' from dag where dag_id = ?", [dag_id]).fetchall()
+                run = connection.execute("select 'dag_run', state from dag_run where dag_id = ?", [dag_id]).fetchall()
+                tasks = connection.execute("select task_id, state from task_instance where dag_id = ?", [dag_id])
+                return dict([*known, *run, *tasks.fetchall()])
+            except sqlite3.OperationalError:  # not migrated yet, or busy
+                return {}
+
+    def ended(self, dag_id: str) -> dict[str, str]:
+        """The states of a run's tasks, when it has ended."""
+        self.wait(lambda: self.states(dag_id).get("dag_run") in {"success", "failed"})
+        return {name: state for name, state in self.states(dag_id).items() if name != "known"}
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[Standalone]:
+    """Airflow with the home ``folder / "airflow"``, whose DAG files are there; its processes end with the context."""
+    log = folder / "airflow" / "standalone.log"
+    environ = airflow_environ(folder / "airflow")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [AIRFLOW, "standalone"],
+            env=environ,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - no threads yet
+        )
+        try:
+            yield Standalone(folder, environ, process, log)
+        finally:
+            process.send_signal(signal.SIGINT)  # SIGTERM would leave its children behind
+            with suppress(subprocess.TimeoutExpired):  # how fast Airflow ends is not what is tested
+                process.wait(30)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
