@@ -3,6 +3,14 @@
 from benchmarks.nexmark.contestants.contestant import Contestant
 from benchmarks.nexmark.contestants.flink import Flink, FlinkRocksDb
 from benchmarks.nexmark.contestants.hindstream import Hindstream, HindstreamOnSpark
-from benchmarks.nexmark.contestants.script import DuckDB
+from benchmarks.nexmark.contestants.script import DuckDB, Polars, SparkBatch
 
-CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), HindstreamOnSpark(), DuckDB(), Flink(), FlinkRocksDb())
+CONTESTANTS: tuple[Contestant, ...] = (
+    Hindstream(),
+    HindstreamOnSpark(),
+    DuckDB(),
+    SparkBatch(),
+    Polars(),
+    Flink(),
+    FlinkRocksDb(),
+)

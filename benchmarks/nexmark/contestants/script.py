@@ -32,3 +32,27 @@ class DuckDB(Script):
     title = "DuckDB"
     settings = "one SQL query over the Parquet files, two threads; no state: an hour more means to read all again"
     script = "nexmark_duckdb.py"
+
+
+class Polars(Script):
+    """One lazy query."""
+
+    name = "polars"
+    title = "polars"
+    settings = (
+        "one lazy query over the Parquet files, streaming engine, two threads; no state: an hour more means to read "
+        "all again"
+    )
+    script = "nexmark_polars.py"
+
+
+class SparkBatch(Script):
+    """One SQL query."""
+
+    name = "spark-batch"
+    title = "Spark batch"
+    settings = (
+        "one SQL query over the Parquet files, local[2], adaptive execution, two shuffle partitions, parallel "
+        "collector, 4 GiB; no state"
+    )
+    script = "nexmark_spark.py"
