@@ -88,7 +88,11 @@ ANSWERS = {
         f"auction day {_BY_RANK} min_price max_price avg_price sum_price", f"key.key AS auction, {_DAY}, value.*"
     ),
     "q18": Answer(_WHOLE_BID, is_table=True),
-    "q19": Answer(f"{_WHOLE_BID} rank_number", is_table=True),
+    "q19": Answer(
+        f"{_WHOLE_BID} rank_number",
+        "unnest(value, recursive := true), generate_subscripts(value, 1) AS rank_number",
+        is_table=True,
+    ),
     "q20": Answer(
         "auction bidder price channel url bid_dateTime bid_extra itemName description initialBid reserve "
         "auction_dateTime expires seller category auction_extra"
