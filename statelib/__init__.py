@@ -45,7 +45,20 @@ if TYPE_CHECKING:
     from statelib.job.job import Expectation, Job, expect, load_job
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.job.lake_topic import LakeTopic
-    from statelib.operators.aggregation.sql_functions import Aggregation, count, max_, mean_, min_, sum_
+    from statelib.operators.aggregation.sql_functions import (
+        Aggregation,
+        arg_max,
+        arg_min,
+        count,
+        first,
+        last,
+        max_,
+        mean_,
+        min_,
+        stddev,
+        sum_,
+        variance,
+    )
     from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.mappers.mapping import per_record
     from statelib.operators.processors.definition import (
@@ -125,7 +138,10 @@ _HOMES = {
     "statelib.job.kafka_topic": ("KafkaTopic",),
     "statelib.job.lake_topic": ("LakeTopic",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
-    "statelib.operators.aggregation.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
+    "statelib.operators.aggregation.sql_functions": (
+        "Aggregation", "arg_max", "arg_min", "count", "first", "last", "max_", "mean_", "min_", "stddev", "sum_",
+        "variance",
+    ),
     "statelib.operators.mappers.mapping": ("per_record",),
     "statelib.operators.processors.definition": (
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",
@@ -178,9 +194,9 @@ __all__ = [
     "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde",
     "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "append_records", "count", "describe", "expect", "export_changelog", "import_changelog",
-    "load_job", "load_settings", "max_", "mean_", "min_", "open_state", "per_record", "serde_for", "sum_",
-    "topic_schema",
+    "WindowedKTable", "append_records", "arg_max", "arg_min", "count", "describe", "expect", "export_changelog",
+    "first", "import_changelog", "last", "load_job", "load_settings", "max_", "mean_", "min_", "open_state",
+    "per_record", "serde_for", "stddev", "sum_", "topic_schema", "variance",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker, a package with a ``__getattr__`` has any name

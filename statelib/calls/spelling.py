@@ -34,7 +34,7 @@ _WITH_TYPE = "aggregate_with(initializer, aggregator, arrow_type) takes function
 _STRICT = "use BufferConfig.unbounded(), or add .spill_to_disk_when_full() or .shut_down_when_full() to its bounds"
 
 WRITTEN = {
-    "Aggregation": 'count(), sum_("field"), min_("field"), max_("field") or mean_("field")',
+    "Aggregation": 'give count(), sum_("field"), max_("field") or another aggregate function',
     "AlignedWindows": f"write {_WINDOWS}",
     "AnyBufferConfig": "write BufferConfig.unbounded(), .max_records(n) or .max_bytes(n)",
     "Branched": 'write Branched.as_("name")',

@@ -24,10 +24,14 @@ from statelib import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    arg_max,
     count,
+    first,
+    last,
     mean_,
     per_record,
     sum_,
+    variance,
 )
 from statelib.changelog import rebuild
 from statelib.commits import rollback
@@ -80,6 +84,14 @@ def derived_table(builder: StreamsBuilder) -> None:
 def totals(builder: StreamsBuilder) -> None:
     sales = builder.stream("sales").group_by_key()
     sales.aggregate({"n": count(), "mean": mean_("amount")}, Materialized.as_("s")).to_stream().to("out")
+
+
+def picks(builder: StreamsBuilder) -> None:
+    functions = {
+        "first": first("note"), "latest": last("amount", by_time=True), "note": arg_max("note", by="amount"),
+        "variance": variance("amount"), "many": count(where=pc.field("value", "amount") > 5),
+    }  # fmt: skip
+    builder.stream("sales").group_by_key().aggregate(functions, Materialized.as_("s")).to_stream().to("out")
 
 
 def counts(builder: StreamsBuilder) -> None:
@@ -251,6 +263,7 @@ TOPOLOGIES = [
     versioned_table,
     derived_table,
     totals,
+    picks,
     counts,
     smallest_or_nothing,
     versioned_totals,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,11 +75,21 @@ def result(spec: Any, raw: bytes, made: pa.Schema) -> Any:
 def window_result(spec: Any, raw: bytes, schema: pa.Schema) -> Any:
     """The same of a window's row: means are made of sums and counts by hand."""
     row = one(raw, pa.struct(list(schema)))
-    names = [name for name in row if name.endswith(".sum")]
-    for name in names:
-        total, number = row.pop(name), row.pop(name.replace(".sum", ".count"))
-        row[name.removesuffix(".sum")] = total / number if total is not None and number else None
-    return row["value"] if list(row) == ["value"] else row
+    shown = {}
+    for name, number in row.items():
+        of, _, part = name.rpartition(".")
+        match part:
+            case _ if not of:
+                shown[name] = number
+            case "sum":
+                count = row[f"{of}.count"]
+                shown[of] = number / count if number is not None and count else None
+            case "m2":  # of samples; all are deviations
+                count = row[f"{of}.count"]
+                shown[of] = math.sqrt(number / (count - 1)) if count > 1 else None
+            case "value":
+                shown[of] = number
+    return shown["value"] if list(shown) == ["value"] else shown
 
 
 def versioned_store(store: StoreSpec, backend: Backend) -> VersionedKeyValueStore:

@@ -24,11 +24,17 @@ from statelib import (
     Suppressed,
     TimeWindows,
     UnlimitedWindows,
+    arg_max,
+    arg_min,
     count,
+    first,
+    last,
     max_,
     mean_,
     per_record,
+    stddev,
     sum_,
+    variance,
 )
 from tests.operators.processors.examples import CountAndTellSupplier, StreamTime
 
@@ -118,7 +124,11 @@ def deduplication(events: KStream) -> None:
 
 def windows(events: KGroupedStream) -> None:
     """Aggregations, columnar and per record."""
-    functions = {"n": count(), "sum": sum_("amount"), "max": max_("amount"), "mean": mean_("amount")}
+    functions = {
+        "n": count(), "sum": sum_("amount"), "max": max_("amount"), "mean": mean_("amount"),
+        "many": count(where=AMOUNT > 4), "deviation": stddev("amount"), "first": first("id"),
+        "latest": last("other", by_time=True), "id": arg_max("id", by="amount"), "other": arg_min("id", by="other"),
+    }  # fmt: skip
     events.windowed_by(TUMBLING).aggregate(functions).to_stream().to("tumbling")
     events.windowed_by(TUMBLING.advance_by(ms(15))).count().to_stream().to("hopping")
     sliding = SlidingWindows.of_time_difference_and_grace(ms(25), ms(20))
@@ -166,7 +176,9 @@ def tables(events: KGroupedStream, prices: KTable, names: KTable) -> None:
     names.map_values("value.id").suppress(Suppressed.until_time_limit(ms(20), UNBOUNDED)).to_stream().to("calm-names")
     prices.filter(few).map_values("value.amount").to_stream().to("few-prices")
     events.count().to_stream().to("counted")
-    events.aggregate({"n": count(), "mean": mean_("amount")}, versioned("versions-of-means")).to_stream().to("means")
+    events.aggregate(
+        {"n": count(), "mean": mean_("amount"), "id": arg_max("id", by="amount")}, versioned("versions-of-means")
+    ).to_stream().to("means")
     events.reduce(lambda old, new: new if new["amount"] >= old["amount"] else old).to_stream().to("largest")
     events.aggregate_with(str, lambda _, value, ids: (ids + value["id"])[-9:], pa.string()).to_stream().to("ids")
 
@@ -206,7 +218,7 @@ def table_joins(prices: KTable, names: KTable, clicks: KGroupedStream) -> None:
 
 def regrouped_tables(prices: KTable, names: KTable) -> None:
     """Aggregations that take back, of a plain and of a versioned table, columnar and per change."""
-    functions = {"n": count(), "sum": sum_("value"), "mean": mean_("value")}
+    functions = {"n": count(), "sum": sum_("value"), "mean": mean_("value"), "variance": variance("value")}
     by_other = names.group_by("value.other", "value.amount", Grouped.as_("names-by-other"))
     by_other.aggregate(functions, Materialized.as_("by-other")).to_stream().to("by-other")
     by_other.reduce(lambda sum_, new: sum_ + new, lambda sum_, old: sum_ - old).to_stream().to("reduced-by-other")

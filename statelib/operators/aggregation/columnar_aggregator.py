@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from statelib.columns.arrow_buffers import fixed_width
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregation.accumulators import NO_SLOTS, accumulator
+from statelib.operators.aggregation.accumulators import NO_SLOTS
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
-from statelib.operators.aggregation.sql_functions import parts_of, shown
+from statelib.operators.aggregation.function_accumulators import accumulators
+from statelib.operators.aggregation.function_states import by_function, names_of, shown
+from statelib.operators.aggregation.inputs import Inputs
 from statelib.operators.mappers.fields import columns_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -21,6 +24,13 @@ if TYPE_CHECKING:
     from statelib.operators.aggregation.accumulators import Accumulator
     from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.records.batch import Batch
+
+
+_OF_ONE_SIZE = {"count", "sum", "min", "max", "mean", "var_pop", "stddev_pop"}
+"""Functions whose results, of numbers, are of one size from the first value that is not null on."""
+
+Types: TypeAlias = "tuple[pa.DataType | None, pa.DataType | None] | None"
+"""Of what a function is of, and of what decides which record it picks; None: of records."""
 
 
 class ColumnarAggregator:
@@ -36,11 +46,10 @@ class ColumnarAggregator:
     def __init__(self, functions: Sequence[tuple[str | None, Aggregation]], node: str) -> None:
         self._functions = functions
         self._node = node
-        self._types: list[pa.DataType | None] | None = None
-        self._columns: list[pa.Array | None] = []
+        self._types: list[Types] | None = None
+        self._inputs: list[Inputs] = []
         self._accumulators: list[list[Accumulator]] = []
         self._reserved = 0
-        self._walked: list[pa.Array] = []
         self.schema: pa.Schema | None = None
         self.result_type: pa.DataType = pa.null()
         """See `Aggregator`."""
@@ -53,10 +62,13 @@ class ColumnarAggregator:
     def prepare(self, batch: Batch) -> None:
         """See `Aggregator`."""
         records = columns_for([of for _, function in self._functions for of in function.mappers], batch)
-        self._columns = [function.column(records, self._node, batch.sequence) for _, function in self._functions]
+        self._inputs = [
+            Inputs(*function.inputs(records, self._node, batch.sequence), batch.timestamp)
+            for _, function in self._functions
+        ]
         types = [
-            None if function.of is None or column is None else column.type
-            for (_, function), column in zip(self._functions, self._columns, strict=True)
+            inputs.types if function.of else None
+            for (_, function), inputs in zip(self._functions, self._inputs, strict=True)
         ]
         if self._types is None:
             self._bind(types)
@@ -67,14 +79,12 @@ class ColumnarAggregator:
                 next_step="cast it to one type in a map_values()",
             )
 
-    def _bind(self, types: list[pa.DataType | None]) -> None:
+    def _bind(self, types: list[Types]) -> None:
         fields = []
-        for (name, function), type_ in zip(self._functions, types, strict=True):
-            name_ = name or "value"
-            parts = parts_of(function)
-            made = [accumulator(part, type_) for part in parts]
-            names = [f"{name_}.sum", f"{name_}.count"] if len(parts) > 1 else [name_]
-            fields += [pa.field(part, made_.type) for part, made_ in zip(names, made, strict=True)]
+        for (name, function), of in zip(self._functions, types, strict=True):
+            made = accumulators(function.function, *(of or (None, None)))
+            columns = [type_ for part in made for type_ in part.types]
+            fields += [pa.field(*column) for column in zip(names_of(name, function), columns, strict=True)]
             self._accumulators.append(made)
         self._types = types
         self.schema = pa.schema(fields)
@@ -98,24 +108,33 @@ class ColumnarAggregator:
 
     def restore(self, slots: NDArray[np.int64], rows: pa.StructArray) -> None:
         """See `Aggregator`."""
-        for part, states in zip(self._flat, rows.flatten(), strict=True):
-            part.set(slots, states)
+        columns = iter(rows.flatten())
+        for part in self._flat:
+            part.set(slots, [next(columns) for _ in part.types])
 
     def dump(self, slots: NDArray[np.int64]) -> pa.StructArray:
         """See `Aggregator`."""
-        return pa.StructArray.from_arrays([part.get(slots) for part in self._flat], fields=list(self.schema or ()))
+        return self._rows(part.get(slots) for part in self._flat)
 
     def results(self, slots: NDArray[np.int64]) -> pa.Array:
         """See `Aggregator`."""
-        return shown(self._functions, [part.get(slots) for part in self._flat])
+        return self._shown(lambda part: part.get(slots))
 
     def results_of(self, rows: pa.StructArray) -> pa.Array:
         """The results that stored rows stand for."""
-        return shown(self._functions, rows.flatten())
+        return shown(self._functions, by_function(self._functions, rows.flatten()))
 
     def initial(self) -> pa.Array:
         """See `Aggregator`."""
-        return shown(self._functions, [pa.array([part.initial], part.type) for part in self._flat])
+        return self._shown(lambda part: [pa.array([one], of) for one, of in zip(part.initial, part.types, strict=True)])
+
+    def _shown(self, states: Callable[[Accumulator], Sequence[pa.Array]]) -> pa.Array:
+        made = ([column for part in parts for column in states(part)] for parts in self._accumulators)
+        return shown(self._functions, made)
+
+    def _rows(self, states: Iterable[Sequence[pa.Array]]) -> pa.StructArray:
+        columns = [column for state in states for column in state]
+        return pa.StructArray.from_arrays(columns, fields=list(self.schema or ()))
 
     def walk(
         self,
@@ -125,32 +144,36 @@ class ColumnarAggregator:
         copied: NDArray[np.int64] = NO_SLOTS,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`."""
-        self._walked = [
-            part.walk(rows, slots, absorbed if len(absorbed) else copied, column)
-            for parts, column in zip(self._accumulators, self._columns, strict=True)
-            for part in parts
+        others = absorbed if len(absorbed) else copied
+        made = [
+            [column for part in parts for column in part.walk(rows, slots, others, inputs)]
+            for parts, inputs in zip(self._accumulators, self._inputs, strict=True)
         ]
-        return shown(self._functions, self._walked), NONE_REMOVED
+        return shown(self._functions, made), NONE_REMOVED
 
     @property
-    def makes_no_nulls(self) -> bool:
-        """Whether every value of the prepared batch makes a result that is not null."""
-        return not any(column is not None and column.null_count for column in self._columns)
+    def keeps_sizes(self) -> bool:
+        """Whether no record of the prepared batch makes the serialised result of a window larger but the first."""
+        return all(
+            function.function in _OF_ONE_SIZE
+            and (inputs.of is None or (fixed_width(inputs.of.type) is not None and inputs.of.null_count == 0))
+            for (_, function), inputs in zip(self._functions, self._inputs, strict=True)
+        )
 
     def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
         """As `walk`, for windows that never merge, where nobody asks for the result after each update."""
-        for parts, column in zip(self._accumulators, self._columns, strict=True):
+        for parts, inputs in zip(self._accumulators, self._inputs, strict=True):
             for part in parts:
-                part.add(rows, slots, column)
+                part.add(rows, slots, inputs)
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""
-        return pa.StructArray.from_arrays(self._walked, fields=list(self.schema or ()))
+        return self._rows(part.walked() for part in self._flat)
 
     def memory_bytes(self) -> int:
         """See `Aggregator`."""
         return sum(part.memory_bytes() for part in self._flat)
 
 
-def _names(types: list[pa.DataType | None]) -> str:
-    return ", ".join("records" if type_ is None else str(type_) for type_ in types)
+def _names(types: list[Types]) -> str:
+    return ", ".join(" by ".join(str(type_) for type_ in of if type_) if of else "records" for of in types)

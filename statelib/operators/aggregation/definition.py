@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
+from statelib.operators.aggregation.function_states import results_of, stored_columns
 from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator
-from statelib.operators.aggregation.sql_functions import Aggregation, parts_of, shown
+from statelib.operators.aggregation.sql_functions import Aggregation
 from statelib.operators.mappers.fields import ALL, both, fields_of_mapper
 from statelib.operators.mappers.mapping import mapper
 from statelib.stores.stored_rows import StoredStates
@@ -52,19 +53,11 @@ class Aggregations:
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""
-        names = [name for name, function in self.functions for _ in parts_of(function)]
-        return shown(self.functions, [stored] if names in ([None], ["value"]) else stored.flatten())
+        return results_of(self.functions, stored)
 
     def stored_columns(self, result: pa.DataType) -> pa.Schema:
         """See `AggregatorSpec`."""
-        fields = []
-        for name, function in self.functions:
-            name_ = name or "value"
-            if len(parts_of(function)) > 1:
-                fields += [pa.field(f"{name_}.sum", pa.float64()), pa.field(f"{name_}.count", pa.int64())]
-            else:
-                fields.append(pa.field(name_, result if name is None else result.field(name).type))
-        return pa.schema(fields)
+        return stored_columns(self.functions, result)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -87,7 +80,7 @@ def several(**functions: Aggregation) -> Aggregations:
     if wrong or not functions:
         raise ConfigurationError(
             f"{wrong[0]} is not an aggregation" if wrong else "nothing to aggregate",
-            next_step="give names to count(), sum_(of), min_(of), max_(of) or mean_(of)",
+            next_step="give names to functions such as count(), sum_(of) and max_(of)",
         )
     return Aggregations(tuple(functions.items()))
 

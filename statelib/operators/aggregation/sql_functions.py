@@ -1,4 +1,4 @@
-"""Aggregate functions of SQL: `count`, `sum_`, `min_`, `max_`, `mean_`.
+"""Aggregate functions of SQL, such as `count`, `sum_` and `max_`.
 
 They are columnar: a compiled kernel processes the updates. Each takes a mapper of the records
 (`statelib.operators.mappers.mapping`) and, as in SQL, ignores nulls. If all values are null, the result is null, and
@@ -7,16 +7,21 @@ a count is 0. ``count()`` without a mapper counts records, including those with 
 With ``where=``, a mapper that gives booleans, a function sees only records for which that is true (SQL's ``FILTER``); a
 null counts as false. Both mappers are asked about every record.
 
-======== ============================ ============================================ ==========================
-function of                           gives                                        stored
-======== ============================ ============================================ ==========================
-count    anything                     int64                                        int64
-sum_     integers                     int64; an overflow is an error               int64
-sum_     floats                       float64                                      float64
-min_     integers, floats, dates,     the same type; NaN is above all numbers      the same type
-max_     times, timestamps, durations
-mean_    integers, floats             float64                                      sum float64, count int64
-======== ============================ ============================================ ==========================
+=================== ============================ ============================================
+function            of                           gives
+=================== ============================ ============================================
+count               anything                     int64
+sum_                integers                     int64; an overflow is an error
+sum_                floats                       float64
+min_, max_          what has an order            the same type; NaN is above all numbers
+mean_               integers, floats             float64
+variance, stddev    integers, floats, decimals   float64
+first, last         anything                     the same type
+arg_min, arg_max    anything, by what has an     the same type
+                    order
+=================== ============================ ============================================
+
+`statelib.operators.aggregation.function_states` says what each stores.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from statelib.calls import function_checked
 from statelib.operators.mappers.mapping import evaluate, holds, mapper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -39,7 +44,11 @@ if TYPE_CHECKING:
     from statelib.operators.mappers.mapping import Mapper, MapperLike
 
 
-Function: TypeAlias = Literal["count", "sum", "min", "max", "mean"]
+Function: TypeAlias = Literal[
+    "count", "sum", "min", "max", "mean", "var_samp", "var_pop", "stddev_samp", "stddev_pop",
+    "first", "last", "first_by_time", "last_by_time", "arg_min", "arg_max",
+]  # fmt: skip
+"""As a store's settings have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +59,51 @@ class Aggregation:
         function: Which.
         of: What it is of; None: records.
         where: Gives booleans; only records for which it is true are seen. None: all are.
+        by: Decides which record `arg_min` and `arg_max` pick.
     """
 
     function: Function
     of: Mapper | None = None
     where: Mapper | None = None
+    by: Mapper | None = None
 
     @property
     def mappers(self) -> tuple[Mapper, ...]:
         """All that look at records."""
-        return tuple(of for of in (self.of, self.where) if of is not None)
+        return tuple(of for of in (self.of, self.where, self.by) if of is not None)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
-        where = {} if self.where is None else {"where": self.where.describe()}
-        return {"function": self.function, "of": None if self.of is None else self.of.describe(), **where}
+        more = {name: of.describe() for name, of in (("where", self.where), ("by", self.by)) if of is not None}
+        return {"function": self.function, "of": None if self.of is None else self.of.describe(), **more}
 
-    def column(self, records: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array | None:
-        """What is aggregated of records, null for those that it does not see; None: each record counts.
+    @property
+    def called(self) -> str:
+        """As the function is called in an aggregation of a stream."""
+        if self.function in {"min", "max"}:
+            return f"{self.function}(of)"
+        arguments = {"first_by_time": "of, by_time=True", "last_by_time": "of, by_time=True"}
+        by = {"arg_min": "of, by", "arg_max": "of, by"}
+        name = self.function.removesuffix("_by_time")
+        return f'aggregate({{"name": {name}({ {**arguments, **by}.get(self.function, "of") })}})'
 
-        ``node`` and ``sequence`` as of `evaluate`, which says what is raised.
+    def inputs(
+        self, records: pa.RecordBatch, node: str, sequence: NDArray[np.int64]
+    ) -> tuple[pa.Array | None, pa.Array | None]:
+        """What is aggregated of records, and what decides which of them is picked (None: nothing beside).
+
+        Null for records that are not seen; None: each record counts. ``node`` and ``sequence`` as of `evaluate`, which
+        says what is raised.
         """
-        column = None if self.of is None else evaluate(self.of, records, node, sequence)
+        of, by = (None if one is None else evaluate(one, records, node, sequence) for one in (self.of, self.by))
         if self.where is None:
-            return column
+            return of, by
         seen = pa.array(holds(self.where, records, node, sequence))
-        column = pa.repeat(True, records.num_rows) if column is None else column
-        return pc.if_else(seen, column, pa.scalar(None, column.type))
+        of = pa.repeat(True, records.num_rows) if of is None else of
+        of, by = (
+            None if column is None else pc.if_else(seen, column, pa.scalar(None, column.type)) for column in (of, by)
+        )
+        return of, by
 
 
 @function_checked
@@ -109,25 +136,59 @@ def mean_(of: MapperLike, *, where: MapperLike | None = None) -> Aggregation:
     return _aggregation("mean", of, where)
 
 
-def _aggregation(function: Function, of: MapperLike | None, where: MapperLike | None) -> Aggregation:
-    return Aggregation(function, _mapper(of), _mapper(where))
+@function_checked
+def variance(of: MapperLike, *, population: bool = False, where: MapperLike | None = None) -> Aggregation:
+    """The variance of ``of``: of a sample, which one value has none of, or of the whole population."""
+    return _aggregation("var_pop" if population else "var_samp", of, where)
+
+
+@function_checked
+def stddev(of: MapperLike, *, population: bool = False, where: MapperLike | None = None) -> Aggregation:
+    """The standard deviation of ``of``: of a sample, which one value has none of, or of the whole population."""
+    return _aggregation("stddev_pop" if population else "stddev_samp", of, where)
+
+
+@function_checked
+def first(of: MapperLike, *, by_time: bool = False, where: MapperLike | None = None) -> Aggregation:
+    """The first value of ``of`` in the order of arrival, or, ``by_time``, that of the record with the least timestamp.
+
+    Of equal timestamps the first counts. Where sessions merge, the records of the earlier session have come first.
+    """
+    return _aggregation("first_by_time" if by_time else "first", of, where)
+
+
+@function_checked
+def last(of: MapperLike, *, by_time: bool = False, where: MapperLike | None = None) -> Aggregation:
+    """The last value of ``of`` in the order of arrival, or, ``by_time``, that of the record with the largest timestamp.
+
+    Of equal timestamps the last counts. Where sessions merge, the records of the earlier session have come first.
+    """
+    return _aggregation("last_by_time" if by_time else "last", of, where)
+
+
+@function_checked
+def arg_min(of: MapperLike, by: MapperLike, *, where: MapperLike | None = None) -> Aggregation:
+    """What ``of`` is in the record with the least ``by``; of several, in the first.
+
+    Records whose ``by`` is null are ignored. The value may be null.
+    """
+    return _aggregation("arg_min", of, where, by)
+
+
+@function_checked
+def arg_max(of: MapperLike, by: MapperLike, *, where: MapperLike | None = None) -> Aggregation:
+    """What ``of`` is in the record with the largest ``by``; of several, in the first.
+
+    Records whose ``by`` is null are ignored. The value may be null.
+    """
+    return _aggregation("arg_max", of, where, by)
+
+
+def _aggregation(
+    function: Function, of: MapperLike | None, where: MapperLike | None, by: MapperLike | None = None
+) -> Aggregation:
+    return Aggregation(function, _mapper(of), _mapper(where), _mapper(by))
 
 
 def _mapper(of: MapperLike | None) -> Mapper | None:
     return None if of is None else mapper(of)
-
-
-def parts_of(function: Aggregation) -> list[str]:
-    """The accumulators that a function is made of."""
-    return ["float_sum", "count"] if function.function == "mean" else [function.function]
-
-
-def shown(functions: Sequence[tuple[str | None, Aggregation]], states: Iterable[pa.Array]) -> pa.Array:
-    """The results of ``functions``, given the states of all their accumulators in order."""
-    rest = iter(states)
-    columns = []
-    for _, function in functions:
-        first, *others = (next(rest) for _ in parts_of(function))
-        columns.append(pc.divide(first, *others) if others else first)
-    names = [name for name, _ in functions]
-    return columns[0] if names == [None] else pa.StructArray.from_arrays(columns, names)

@@ -1,18 +1,8 @@
 """What can be aggregated of a table: every change takes its old value back and adds its new one (``KGroupedTable``).
 
-`count`, `sum_` and `mean_` of `statelib.operators.aggregation.sql_functions` are columnar here, too. A minimum or
-maximum cannot take a value back and is refused. Any Python functions, an adder and a subtractor, are called for each
-change.
-
-======== ============= ================================ ===============================================
-function of            gives                            stored
-======== ============= ================================ ===============================================
-count    anything      int64                            int64
-sum_     integers      int64; null of no values         sum int64, count int64
-sum_     floats        float64; null of no values       sum float64, count int64
-mean_    integers,     float64; null of no values       sum float64, count int64
-         floats
-======== ============= ================================ ===============================================
+`count`, `sum_`, `mean_`, `variance` and `stddev` of `statelib.operators.aggregation.sql_functions` are columnar here,
+too. The other functions cannot take a value back and are refused. Any Python functions, an adder and a subtractor, are
+called for each change. `statelib.operators.aggregation.function_states` says what is stored.
 
 A count that has come to 0 stays 0, as in Kafka Streams. A single sum or mean of no values is null, and so leaves the
 table. Sums of floats are subject to rounding: what is taken back may leave a trace until no value is left.
@@ -23,20 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import StoredAsResults
-from statelib.operators.aggregation.table_aggregators import (
-    ColumnarTableAggregator,
-    PerChangeAggregator,
-    shown,
-    stored_fields,
-)
+from statelib.operators.aggregation.function_states import results_of, stored_columns
+from statelib.operators.aggregation.table_accumulators import SUBTRACTABLE
+from statelib.operators.aggregation.table_aggregators import ColumnarTableAggregator, PerChangeAggregator
 from statelib.operators.mappers.mapping import mapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
 
     from statelib.operators.aggregation.aggregator import Aggregator
     from statelib.operators.aggregation.sql_functions import Aggregation
@@ -59,12 +46,12 @@ class TableAggregations:
         if not self.functions:
             raise ConfigurationError("nothing to aggregate", next_step="give names to count(), sum_(of) or mean_(of)")
         for name, function in self.functions:
-            if function.function in {"min", "max"}:
+            if function.function not in SUBTRACTABLE:
                 raise ConfigurationError(
                     f"a {function.function} over a table cannot take a value back when a row changes",
                     field=name,
                     next_step="keep what is needed in aggregate_with(initializer, adder, subtractor, type), or take "
-                    f"the {function.function} of the changes: to_stream().group_by(key).{function.function}(of)",
+                    f"the {function.function} of the changes: to_stream().group_by(key).{function.called}",
                 )
 
     def build(self, node: str) -> Aggregator:
@@ -73,18 +60,11 @@ class TableAggregations:
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""
-        is_single = [name for name, _ in stored_fields(self.functions)] == ["value"]
-        return shown(self.functions, [stored] if is_single else stored.flatten())
+        return results_of(self.functions, stored, of_table=True)
 
     def stored_columns(self, result: pa.DataType) -> pa.Schema:
         """See `AggregatorSpec`."""
-        results = {name: result if name is None else result.field(name).type for name, _ in self.functions}
-        fields = [
-            pa.field(field, results[name] if part == "sum" else pa.int64())
-            for name, function in self.functions
-            for field, part in stored_fields([(name, function)])
-        ]
-        return pa.schema(fields)
+        return stored_columns(self.functions, result, of_table=True)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

@@ -120,7 +120,7 @@ class RunningWindowAggregate:
         self._start_over()
 
     def condense(self) -> tuple[WindowsInMemory, WindowsInStore] | None:
-        """See `CondensingOperator`. Only numbers, whose results are of one size but for nulls, are condensed.
+        """See `CondensingOperator`. Functions of SQL are condensed, and no Python functions.
 
         A changelog has every update, so there is nothing to leave out.
         """
@@ -136,7 +136,7 @@ class RunningWindowAggregate:
         self._memory.clear()
         self._kept = 0  # how many there were when expired ones were last dropped
         self._opened = 0  # how many are of the last batch
-        self._has_nulls = False  # whether a result in memory may be null, or a field of it
+        self._may_grow = False  # whether a result in memory may grow with any update, as a null does
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that takes it."""
@@ -178,8 +178,8 @@ class RunningWindowAggregate:
         """Makes the updates, and tells of those that open a window or give it a larger result."""
         opening = self._memory.slots.first_updates(first_new)
         stored = self._memory.stored[first_new : first_new + len(opening)]
-        self._has_nulls |= not aggregator.makes_no_nulls
-        if not self._has_nulls:  # so the first update of a window makes its result as large as it will be
+        self._may_grow |= not aggregator.keeps_sizes
+        if not self._may_grow:  # so the first update of a window makes its result as large as it will be
             before = np.zeros(len(opening), dtype=np.int64)
             returned = np.flatnonzero(stored)
             before[returned] = serialized_bytes(aggregator.results(first_new + returned))

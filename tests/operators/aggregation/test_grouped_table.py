@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from statelib import (
     mean_,
     min_,
     sum_,
+    variance,
 )
 from statelib.operators.aggregation.table_definition import TableAggregate, TableAggregations, TableReduce
 from statelib.operators.aggregation.table_select import TableSelect
@@ -34,6 +36,7 @@ from statelib.operators.mappers.mapping import mapper
 from tests.operators.flow import Fed, Flow
 from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.reference.key_aggregate import Aggregates
+from tests.reference.sql_functions import Near
 from tests.reference.table import Change, HistoryTable, PlainTable
 from tests.reference.table_select import regrouped
 
@@ -56,7 +59,9 @@ POSITIVE = pc.field("value", "x") > 0  # null of a null
 SQL = {
     "rows": count(), "xs": count("x"), "total": sum_("x"), "mean": mean_("x"), "positive_rows": count(where=POSITIVE),
     "positive_xs": count("x", where=POSITIVE), "positive_total": sum_("x", where=POSITIVE),
-    "positive_mean": mean_("x", where=POSITIVE),
+    "positive_mean": mean_("x", where=POSITIVE), "variance": variance("x"),
+    "variance_of_all": variance("x", population=True), "positive_variance": variance("x", where=POSITIVE),
+    "positive_variance_of_all": variance("x", population=True, where=POSITIVE),
 }  # fmt: skip
 
 
@@ -120,11 +125,16 @@ def sql(rows: list[Any] | None) -> dict[str, Any] | None:
 
 
 def of_numbers(signed: list[tuple[int, int]]) -> dict[str, Any]:
-    count_ = total = 0
+    count_ = total = squares = 0
     for sign, x in signed:
-        count_, total = count_ + sign, total + sign * x
-        total = total if count_ else 0  # the sum of nothing, also after a debt
-    return {"xs": count_, "total": total if count_ else None, "mean": total / count_ if count_ else None}
+        count_, total, squares = count_ + sign, total + sign * x, squares + sign * x * x
+        total, squares = (total, squares) if count_ else (0, 0)  # the sum of nothing, also after a debt
+    m2 = Fraction(squares) - Fraction(total * total, count_ or 1)
+    return {
+        "xs": count_, "total": total if count_ else None, "mean": total / count_ if count_ else None,
+        "variance": Near(m2 / (count_ - 1)) if count_ > 1 else None,
+        "variance_of_all": Near(m2 / count_) if count_ > 0 else None,
+    }  # fmt: skip
 
 
 @given(ROWS, CUTS, HOW, RETENTION, RETENTION, st.sampled_from(["kip", "kafka-4.3"]))

@@ -21,11 +21,12 @@ from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
-from tests.operators.aggregation.functions import SQL, row
+from tests.operators.aggregation.functions import KINDS, SQL, SUMS, row, values
 from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
 from tests.reference.key_aggregate import Aggregates
-from tests.reference.sql_functions import sql
+from tests.reference.sql_functions import MODELS, sql, timed
+from tests.reference.sql_functions import SUMS as MODELS_OF_SUMS
 from tests.reference.table import Change, HistoryTable, PlainTable
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from statelib.settings.semantics import Semantics
 
 ROW = row(pa.int64())
-ROWS = updates(st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-9, 9)}))
+ROWS = updates(values(st.integers(-9, 9)))
 RETENTION = st.sampled_from([None, None, 0, 5, 10, 100])
 """None: a plain store."""
 
@@ -57,8 +58,8 @@ def all_values(retention_ms: int | None, semantics: Semantics = "kip") -> Aggreg
     return Aggregates(list, lambda seen, value: [*seen, value], None, table, semantics == "kafka-4.3")
 
 
-def shown(change: Change) -> Change:
-    new, old = (None if values is None else sql(values) for values in (change.new, change.old))
+def shown(change: Change, models: Any = MODELS) -> Change:
+    new, old = (None if values is None else sql(values, models) for values in (change.new, change.old))
     return change._replace(new=new, old=old)
 
 
@@ -67,7 +68,7 @@ def test_functions_of_sql(
     records: list[Record], cuts: list[int], flush_every: int, retention_ms: int | None, semantics: Semantics
 ) -> None:
     model = all_values(retention_ms, semantics)
-    expected = [shown(change) for r in records for change in model.process(r.key, r.value, r.timestamp)]
+    expected = [shown(c) for r in records for c in model.process(r.key, timed(r.value, r.timestamp), r.timestamp)]
     run = task(SQL, retention_ms, semantics=semantics)
     assert changes_of(run.run(records, cuts, flush_every=flush_every)) == expected
     assert run.metrics.unaccounted == 0
@@ -114,7 +115,7 @@ def test_a_sum_of_nothing_is_no_value(records: list[Record], cuts: list[int], fl
     assert changes_of(task(single(sum_("x"))).run(records, cuts, flush_every=flush_every)) == expected
 
 
-@given(ROWS, CUTS, CUTS, HOW, RETENTION, st.sampled_from([SQL, single(mean_("x")), single(count())]))
+@given(ROWS, CUTS, CUTS, HOW, RETENTION, st.sampled_from([KINDS, single(mean_("x")), single(count())]))
 def test_the_same_bytes_in_every_cut(
     records: list[Record], one: list[int], other: list[int], flush_every: int, retention_ms: int | None, spec: Any
 ) -> None:
@@ -186,19 +187,23 @@ def test_many_keys_and_restarts() -> None:
         Record(f"k{key}", {"x": int(x)}, int(time), row)
         for row, (key, x, time) in enumerate(
             zip(
-                random.integers(0, 900, 4_000),
-                random.integers(0, 99, 4_000),
-                random.integers(0, 999, 4_000),
+                random.integers(0, 300, 1_200),
+                random.integers(0, 99, 1_200),
+                random.integers(0, 999, 1_200),
                 strict=True,
             )
         )
     ]
     for retention_ms in (None, 300):
         model = all_values(retention_ms)
-        expected = [shown(change) for r in records for change in model.process(r.key, r.value, r.timestamp)]
-        for every, flush_every in ((4_000, 0), (900, 1)):
-            run = task(SQL, retention_ms)
-            assert changes_of(run.run(records, range(0, 4_000, every), flush_every=flush_every)) == expected
+        expected = [
+            shown(c, MODELS_OF_SUMS)
+            for r in records
+            for c in model.process(r.key, timed(r.value, r.timestamp), r.timestamp)
+        ]
+        for every, flush_every in ((1_200, 0), (300, 1)):
+            run = task(SUMS, retention_ms)
+            assert changes_of(run.run(records, range(0, 1_200, every), flush_every=flush_every)) == expected
 
 
 def test_what_cannot_be_is_refused() -> None:

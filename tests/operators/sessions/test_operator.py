@@ -21,11 +21,11 @@ from statelib.operators.sessions.store import SessionStore
 from statelib.operators.stateless.operator import Filter
 from statelib.operators.windows.definition import SessionWindows
 from statelib.stores.rocksdb import RocksDbBackend
-from tests.operators.aggregation.functions import SQL, row
+from tests.operators.aggregation.functions import KINDS, SQL, row, values
 from tests.operators.chain import Chain, Record, Row
 from tests.operators.sessions.examples import WINDOWS, session_records
 from tests.reference.session_aggregate import Sessions, all_values
-from tests.reference.sql_functions import sql
+from tests.reference.sql_functions import sql, timed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ SIZES = st.integers(1, 10)
 
 
 def records_of(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Record]]:
-    return session_records(st.none() | st.fixed_dictionaries({"x": st.none() | numbers}))
+    return session_records(values(numbers))
 
 
 RECORDS = records_of(st.integers(-9, 9))
@@ -55,7 +55,7 @@ def rows_of(reference: Sessions, records: list[Record], semantics: Semantics, sh
     """The updates of the table; the shipped library does not say what is replaced in place."""
     rows = []
     for i, record in enumerate(records):
-        updates = reference.process(record.key, record.value, record.timestamp)
+        updates = reference.process(record.key, timed(record.value, record.timestamp), record.timestamp)
         for n, (start, end, *aggregates) in enumerate(updates, start=1):
             value, prior = (None if aggregate is None else show(aggregate) for aggregate in aggregates)
             told = None if semantics == "kafka-4.3" and n == len(updates) else prior
@@ -105,7 +105,7 @@ def test_state_does_not_depend_on_batches_flushes_or_restarts(
     for size, between in ((one, "nothing"), (other, "nothing"), (other, "flush"), (one, "restart")):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(keyed_slots_kernel, "_COMPACT_FROM_SLOTS", compact_from)
-            chain = session_chain(windows, semantics=semantics)
+            chain = session_chain(windows, KINDS, semantics=semantics)
             rows = chain.run(records, size, between)
             chain.restart()
         results.append((rows, chain.content(), chain.clocks))

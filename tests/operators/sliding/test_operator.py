@@ -16,17 +16,17 @@ from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.definition import SlidingWindows
-from tests.operators.aggregation.functions import SQL, row
+from tests.operators.aggregation.functions import SQL, row, values
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.sliding_aggregate import SlidingWindowed
-from tests.reference.sql_functions import sql
+from tests.reference.sql_functions import sql, timed
 from tests.reference.suppress import Buffer
 
 if TYPE_CHECKING:
     from statelib.settings.semantics import Semantics
 
 INTEGERS = row(pa.int32())
-VALUES = st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-9, 9)})
+VALUES = values(st.integers(-9, 9))
 RECORDS = st.lists(st.builds(Record, st.sampled_from([None, "", "a", "b"]), VALUES, st.integers(0, 60)), max_size=40)
 NEARBY = st.lists(st.builds(Record, st.just("a"), VALUES, st.integers(0, 12)), max_size=12)
 WINDOWS = st.builds(SlidingWindows, st.integers(0, 20), st.integers(0, 30))
@@ -42,9 +42,10 @@ def reference(windows: SlidingWindows, semantics: Any) -> SlidingWindowed:
 def expected_rows(model: SlidingWindowed, records: list[Record]) -> list[Row]:
     rows = []
     for i, record in enumerate(records):
-        for start, values, timestamp, before in model.process(record.key, record.value, record.timestamp):
+        value = timed(record.value, record.timestamp)
+        for start, taken, timestamp, before in model.process(record.key, value, record.timestamp):
             window = (start, start + model.difference_ms)
-            rows.append(Row(i, record.key, sql(values), timestamp, window, None if before is None else sql(before)))
+            rows.append(Row(i, record.key, sql(taken), timestamp, window, None if before is None else sql(before)))
     return rows
 
 
@@ -127,14 +128,15 @@ def test_final_results_like_the_reference(
     model, buffer = reference(windows, "kip"), Buffer(windows.grace_period_ms + 1, final=True)
     expected: list[Row] = []
     for i, record in enumerate(records):
-        for start, values, timestamp, before in model.process(record.key, record.value, record.timestamp):
+        value = timed(record.value, record.timestamp)
+        for start, taken, timestamp, before in model.process(record.key, value, record.timestamp):
             window = record.key.encode() + struct.pack(">q", start)
             prior = None if before is None else sql(before)
             end = start + windows.time_difference_ms
-            for raw, value, time, old in buffer.process(window, sql(values), timestamp, prior=prior, time=end):
+            for raw, result, time, old in buffer.process(window, sql(taken), timestamp, prior=prior, time=end):
                 (first,) = struct.unpack(">q", raw[-8:])
                 bounds = (first, first + windows.time_difference_ms)
-                expected.append(Row(i, raw[:-8].decode(), value, time, bounds, old))
+                expected.append(Row(i, raw[:-8].decode(), result, time, bounds, old))
     final = Suppress("b", Suppressed.until_window_closes(BufferConfig.unbounded()), windows)
     chain = Chain([SlidingAggregate("w", windows, SQL, needs_prior=True), final], INTEGERS)
     assert chain.run(records, size, between)[1] == expected

@@ -17,9 +17,10 @@ from statelib.operators.aggregation.sql_functions import count, max_, min_, sum_
 from statelib.operators.windows.definition import TimeWindows, UnlimitedWindows
 from statelib.operators.windows.operator import RunningWindowAggregate, WindowAggregate
 from statelib.stores.header import HEADER_KEY
-from tests.operators.aggregation.functions import SQL, row
+from tests.operators.aggregation.functions import SQL, SUMS, row, values
 from tests.operators.chain import Chain, Record, Row
-from tests.reference.sql_functions import sql
+from tests.reference.sql_functions import MODELS, sql, timed
+from tests.reference.sql_functions import SUMS as MODELS_OF_SUMS
 from tests.reference.window_aggregate import TimeWindowed
 
 KEYS = st.sampled_from([None, "", "a", "ab", "b", "a\0"])
@@ -28,8 +29,7 @@ FLOATS = row(pa.float64())
 
 
 def records_of(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Record]]:
-    values = st.none() | st.fixed_dictionaries({"x": st.none() | numbers})
-    return st.lists(st.builds(Record, KEYS, values, st.integers(0, 60)), max_size=40)
+    return st.lists(st.builds(Record, KEYS, values(numbers), st.integers(0, 60)), max_size=40)
 
 
 @st.composite
@@ -47,14 +47,15 @@ def end_of(windows: TimeWindows, start: int) -> int:
     return int(windows.end_of(np.array([start]))[0])
 
 
-def expected_rows(windows: TimeWindows, records: list[Record]) -> tuple[list[Row], TimeWindowed]:
+def expected_rows(windows: TimeWindows, records: list[Record], models: Any = MODELS) -> tuple[list[Row], TimeWindowed]:
     reference = model(windows)
     rows = []
     for i, record in enumerate(records):
-        for start, values, timestamp in reference.process(record.key, record.value, record.timestamp):
+        value = timed(record.value, record.timestamp)
+        for start, taken, timestamp in reference.process(record.key, value, record.timestamp):
             window = (start, end_of(windows, start))
-            prior = sql(values[:-1]) if len(values) > 1 else None
-            rows.append(Row(i, record.key, sql(values), timestamp, window, prior))
+            prior = sql(taken[:-1], models) if len(taken) > 1 else None
+            rows.append(Row(i, record.key, sql(taken, models), timestamp, window, prior))
     return rows, reference
 
 
@@ -72,8 +73,8 @@ def test_integers_like_the_reference(windows: TimeWindows, records: list[Record]
 
 @given(time_windows(), records_of(st.floats(width=32, allow_nan=False)), st.integers(1, 10))
 def test_floats_are_added_in_order(windows: TimeWindows, records: list[Record], size: int) -> None:
-    chain = Chain([WindowAggregate("w", windows, SQL, needs_prior=True)], FLOATS)
-    assert repr(chain.run(records, size, "restart")) == repr([expected_rows(windows, records)[0]])
+    chain = Chain([WindowAggregate("w", windows, SUMS, needs_prior=True)], FLOATS)
+    assert repr(chain.run(records, size, "restart")) == repr([expected_rows(windows, records, MODELS_OF_SUMS)[0]])
 
 
 @given(time_windows(), records_of(st.integers(-9, 9)), st.integers(1, 10), st.integers(1, 10))

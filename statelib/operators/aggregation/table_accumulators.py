@@ -1,0 +1,190 @@
+"""Accumulators that take values back: the state of one function of SQL over a table's changes, by slot.
+
+All have how many values count. Of no values the other numbers are 0: what rounding has left behind is gone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.columns.growing import grown
+from statelib.errors.kinds import InputError
+from statelib.operators.aggregation.function_accumulators import no_such_function
+from statelib.operators.aggregation.inputs import floats_of, is_real, numbers_of
+from statelib.operators.aggregation.moments_kernel import running_moments_change
+from statelib.operators.aggregation.table_kernel import (
+    NO_CHANGE,
+    running_count_change,
+    running_float_change,
+    running_int_change,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.operators.aggregation.sql_functions import Function
+
+SUBTRACTABLE: frozenset[Function] = frozenset(
+    {"count", "sum", "mean", "var_samp", "var_pop", "stddev_samp", "stddev_pop"}
+)
+"""The functions that can take values back."""
+
+
+class Changes(NamedTuple):
+    """What some changes do to the values of a function; one element a change.
+
+    Attributes:
+        slots: int64: the aggregate.
+        takes_back: bool: whether the old value is taken back; not from an aggregate that does not exist.
+        new: What is added; null: nothing.
+        old: What is taken back; null: nothing.
+        added: int64: whether there is something new: 1 or 0.
+        taken: int64: whether there is something old: 1 or 0.
+    """
+
+    slots: NDArray[np.int64]
+    takes_back: NDArray[np.bool_]
+    new: pa.Array
+    old: pa.Array
+    added: NDArray[np.int64]
+    taken: NDArray[np.int64]
+
+
+class TableAccumulator(ABC):
+    """See the module's docstring.
+
+    Args:
+        types: The Arrow types of a state's columns (`statelib.operators.aggregation.function_states`).
+        dtypes: Of its numbers, in the same order.
+    """
+
+    def __init__(self, types: Sequence[pa.DataType], dtypes: Sequence[Any]) -> None:
+        self.types = types
+        self.arrays: list[NDArray[Any]] = [np.zeros(0, dtype=dtype) for dtype in dtypes]
+
+    @property
+    @abstractmethod
+    def counts(self) -> NDArray[np.int64]:
+        """How many values count, by slot."""
+
+    @abstractmethod
+    def _run(self, changes: Changes, out: Sequence[NDArray[Any]]) -> None:
+        """Makes changes; ``out``: room for the numbers after each of them."""
+
+    def reserve(self, slots: int) -> None:
+        """Makes room for ``slots`` slots."""
+        self.arrays = [grown(array, slots) for array in self.arrays]
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Keeps only ``slots``, numbered anew in their order."""
+        self.arrays = [array[slots] for array in self.arrays]
+
+    def set(self, slots: NDArray[np.int64], states: Sequence[pa.Array]) -> None:
+        """Sets the states of ``slots``; a null is that of no values."""
+        for array, column in zip(self.arrays, states, strict=True):
+            array[slots] = np.asarray(column.fill_null(0))
+
+    def get(self, slots: NDArray[np.int64]) -> list[pa.Array]:
+        """The states of ``slots``."""
+        return self._columns([array[slots] for array in self.arrays])
+
+    def walk(self, changes: Changes) -> list[pa.Array]:
+        """Makes changes; gives the state after each."""
+        out = [np.empty(len(changes.slots), dtype=array.dtype) for array in self.arrays]
+        self._run(changes, out)
+        return self._columns(out)
+
+    def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
+        return [pa.array(numbers) for numbers in arrays]
+
+    def memory_bytes(self) -> int:
+        """Size of the state."""
+        return sum(array.nbytes for array in self.arrays)
+
+
+class TableCount(TableAccumulator):
+    """How many values there are."""
+
+    def __init__(self) -> None:
+        super().__init__([pa.int64()], [np.int64])
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """See `TableAccumulator`."""
+        return self.arrays[0]
+
+    def _run(self, changes: Changes, out: Sequence[NDArray[Any]]) -> None:
+        running_count_change(changes.slots, changes.takes_back, changes.added, changes.taken, *self.arrays, *out)
+
+
+class TableSum(TableAccumulator):
+    """The sum of numbers and how many there are.
+
+    Args:
+        of: Of the sum: int64 or float64.
+    """
+
+    def __init__(self, of: pa.DataType) -> None:
+        self._kind = np.float64 if pa.types.is_floating(of) else np.int64
+        super().__init__([of, pa.int64()], [self._kind, np.int64])
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """See `TableAccumulator`."""
+        return self.arrays[1]
+
+    def _run(self, changes: Changes, out: Sequence[NDArray[Any]]) -> None:
+        slots, takes_back = changes.slots, changes.takes_back
+        (sums, counts), (out_sums, out_counts) = self.arrays, out
+        running_count_change(slots, takes_back, changes.added, changes.taken, counts, out_counts)
+        new, old = (numbers_of(column)[0].astype(sums.dtype) for column in (changes.new, changes.old))
+        if sums.dtype == np.float64:
+            running_float_change(slots, takes_back, new, old, out_counts, sums, out_sums)
+        elif running_int_change(slots, takes_back, new, old, out_counts, sums, out_sums) != NO_CHANGE:
+            raise InputError("a sum does not fit into 64 bits", next_step="sum up a float64 of it")
+
+
+class TableMoments(TableAccumulator):
+    """Count, mean and m2, of which variances and deviations are made."""
+
+    def __init__(self) -> None:
+        super().__init__([pa.int64(), pa.float64(), pa.float64()], [np.int64, np.float64, np.float64])
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """See `TableAccumulator`."""
+        return self.arrays[0]
+
+    def _run(self, changes: Changes, out: Sequence[NDArray[Any]]) -> None:
+        new, old = (floats_of(column)[0] for column in (changes.new, changes.old))
+        running_moments_change(
+            changes.slots, changes.takes_back, new, changes.added, old, changes.taken, *self.arrays, *out
+        )
+
+
+def table_accumulator(function: Function, of: pa.DataType | None) -> TableAccumulator:
+    """The accumulator of a function over values of type ``of``; None: over rows.
+
+    Raises:
+        ConfigurationError: There is no such function of such values.
+    """
+    if of is not None and pa.types.is_null(of):
+        of = pa.int64()
+    match function, of:
+        case "count", _:
+            return TableCount()
+        case _, None:
+            pass
+        case (("sum" | "mean"), of) if pa.types.is_floating(of) or (function == "mean" and pa.types.is_integer(of)):
+            return TableSum(pa.float64())
+        case "sum", of if pa.types.is_integer(of):
+            return TableSum(pa.int64())
+        case (("var_samp" | "var_pop" | "stddev_samp" | "stddev_pop"), of) if is_real(of):
+            return TableMoments()
+    raise no_such_function(function, of, instead="write it with aggregate_with()")
