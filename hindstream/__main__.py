@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from hindstream.garbage import collect_seldom
 from hindstream.session.client import run_in_session
 
 
@@ -19,6 +20,7 @@ def main() -> None:
     code = run_in_session()
     if code is not None:
         sys.exit(code)
+    collect_seldom()
     from hindstream.cli.main import main as command  # noqa: PLC0415 - typer, which a session has
 
     command()

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hindstream.garbage import collect_seldom
 from hindstream.session import messages
 from hindstream.session.place import socket_path, traits
 
@@ -285,6 +286,7 @@ def main() -> None:
         if request is None:
             return
     become(request)
+    collect_seldom()
     importlib.import_module(COMMAND_LINE).main()
 
 
