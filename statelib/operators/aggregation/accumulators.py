@@ -15,13 +15,11 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown, shrunk
-from statelib.errors.kinds import InputError
-from statelib.operators.aggregation.inputs import (
-    column_of_numbers,
-    floats_of,
-    numbers_of,
-)
+from statelib.operators.aggregation.decimals import DIGITS, column_of_halves, halves
+from statelib.operators.aggregation.decimals_kernel import NO_FAILURE, running_decimal_sum
+from statelib.operators.aggregation.inputs import column_of_numbers, floats_of, numbers_of, sum_does_not_fit
 from statelib.operators.aggregation.kernel import (
+    NO_ROW,
     NO_UPDATE,
     running_count,
 )
@@ -212,7 +210,7 @@ class NumberAccumulator(ArraysAccumulator):
         values = values.astype(self._dtype, copy=False)
         failed = self._kernel(rows, slots, absorbed, values, valid, *self._arrays, *out)
         if failed is not None and failed != NO_UPDATE:
-            raise InputError("a sum does not fit into 64 bits", next_step="sum up a float64 of it")
+            raise sum_does_not_fit("64 bits", _sequence(inputs, rows[failed]))
 
     def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
         numbers, seen = arrays
@@ -245,3 +243,47 @@ class MomentsAccumulator(ArraysAccumulator):
 
     def _numbers(self, states: Sequence[pa.Array]) -> Sequence[NDArray[Any]]:
         return [np.asarray(column) for column in states]
+
+
+class DecimalAccumulator(ArraysAccumulator):
+    """A sum of decimals; null until there is a value that is not null.
+
+    Args:
+        type_: The Arrow type of the state: decimal128.
+    """
+
+    def __init__(self, type_: pa.DataType) -> None:
+        super().__init__([type_], [None], [np.int64, np.int64, np.bool_])
+
+    def _run(
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        absorbed: NDArray[np.int64],
+        inputs: Inputs,
+        out: Sequence[NDArray[Any]],
+    ) -> None:
+        """See `ArraysAccumulator`.
+
+        Raises:
+            InputError: A sum has more than 38 digits.
+        """
+        column = inputs.column
+        valid = valid_of(column) if column.null_count else np.empty(0, dtype=np.bool_)
+        high, low = halves(column)
+        failed = running_decimal_sum(rows, slots, absorbed, high, low, valid, *self._arrays, *out)
+        if failed != NO_FAILURE:
+            raise sum_does_not_fit(f"{DIGITS} digits", _sequence(inputs, rows[failed]))
+
+    def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
+        high, low, seen = arrays
+        return [column_of_halves(high, low, self.types[0], seen)]
+
+    def _numbers(self, states: Sequence[pa.Array]) -> Sequence[NDArray[Any]]:
+        (sums,) = states
+        return [*halves(sums), valid_of(sums)]
+
+
+def _sequence(inputs: Inputs, row: int) -> int | None:
+    """Of a record, for errors; None: it is none, but windows that merge."""
+    return None if row == NO_ROW else int(inputs.sequence[row])

@@ -63,7 +63,7 @@ class ColumnarAggregator:
         """See `Aggregator`."""
         records = columns_for([of for _, function in self._functions for of in function.mappers], batch)
         self._inputs = [
-            Inputs(*function.inputs(records, self._node, batch.sequence), batch.timestamp)
+            Inputs(*function.inputs(records, self._node, batch.sequence), batch.timestamp, batch.sequence)
             for _, function in self._functions
         ]
         types = [

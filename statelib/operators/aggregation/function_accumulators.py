@@ -11,9 +11,11 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.accumulators import (
     Accumulator,
     CountAccumulator,
+    DecimalAccumulator,
     MomentsAccumulator,
     NumberAccumulator,
 )
+from statelib.operators.aggregation.decimals import can_add, can_average, type_of_sum
 from statelib.operators.aggregation.inputs import has_numbers, is_ordered, is_real
 from statelib.operators.aggregation.kernel import running_extreme, running_float_sum, running_int_sum
 from statelib.operators.aggregation.picks import PickAccumulator
@@ -63,10 +65,14 @@ def no_such_function(
 def _sum(of: pa.DataType, _: pa.DataType) -> Made:
     if pa.types.is_floating(of):
         return [NumberAccumulator(pa.float64(), running_float_sum)]
+    if can_add(of):
+        return [DecimalAccumulator(type_of_sum(of))]
     return [NumberAccumulator(pa.int64(), running_int_sum)] if pa.types.is_integer(of) else None
 
 
 def _mean(of: pa.DataType, _: pa.DataType) -> Made:
+    if can_average(of):
+        return [DecimalAccumulator(type_of_sum(of)), CountAccumulator()]
     if not (pa.types.is_integer(of) or pa.types.is_floating(of)):
         return None
     return [NumberAccumulator(pa.float64(), running_float_sum), CountAccumulator()]

@@ -7,9 +7,9 @@ A state is one column or several. The only one is called as the result is, or ``
 function        stored
 =============== ===================================================================================================
 count           int64
-sum             int64 of integers; float64 of floats
+sum             int64 of integers; float64 of floats; of decimals their type with 38 digits
 min, max        the type of the values
-mean            sum float64, count int64
+mean            sum float64, or of decimals their type with 38 digits; count int64
 var_*, stddev_* count int64, mean float64, m2 float64: the sum of the squared differences from the mean
 first, last     the type of the values
 *_by_time       value, of the type of the values; time int64, its timestamp in ms
@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from statelib.operators.aggregation.decimals import means, type_of_averaged_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -122,7 +124,9 @@ def _table_suffixes(function: Aggregation) -> Sequence[str]:
 
 
 def _type(function: Function, suffix: str, result: pa.DataType) -> pa.DataType:
-    return result if (function, suffix) == ("sum", "sum") else _TYPES.get(suffix, result)
+    if suffix == "sum" and (function == "sum" or pa.types.is_decimal(result)):
+        return result if function == "sum" else type_of_averaged_sum(result)
+    return _TYPES.get(suffix, result)
 
 
 def _as_one(functions: Functions, columns: list[pa.Array]) -> pa.Array:
@@ -132,6 +136,8 @@ def _as_one(functions: Functions, columns: list[pa.Array]) -> pa.Array:
 
 def _result(function: Function, state: Sequence[pa.Array]) -> pa.Array:
     match function:
+        case "mean" if pa.types.is_decimal(state[0].type):
+            return means(*state)
         case "mean":
             return pc.divide(*state)
         case "var_samp" | "stddev_samp":

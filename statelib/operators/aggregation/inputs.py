@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.errors.kinds import InternalError
+from statelib.errors.kinds import InputError, InternalError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,11 +23,13 @@ class Inputs:
         of: What it is of, null for records that it does not see; None: each record counts.
         by: What decides which record it picks, null for records that it does not see; None: nothing beside ``of``.
         timestamp: int64, of the records, ms.
+        sequence: int64, of the records, for errors.
     """
 
     of: pa.Array | None
     by: pa.Array | None
     timestamp: NDArray[np.int64]
+    sequence: NDArray[np.int64]
 
     @property
     def column(self) -> pa.Array:
@@ -73,6 +75,13 @@ def column_of_numbers(numbers: NDArray[Any], seen: NDArray[np.bool_], of: pa.Dat
     if pa.types.is_date32(of) or pa.types.is_time32(of):
         column = column.cast(pa.int32())
     return column.cast(of)
+
+
+def sum_does_not_fit(room: str, sequence: int | None) -> InputError:
+    """The error that a sum does not fit into ``room``; ``sequence``: of the record that it was too much for."""
+    error = InputError(f"a sum does not fit into {room}", next_step="sum up a float64 of it")
+    error.sequence = sequence
+    return error
 
 
 def floats_of(column: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -13,8 +13,10 @@ function            of                           gives
 count               anything                     int64
 sum_                integers                     int64; an overflow is an error
 sum_                floats                       float64
+sum_                decimals                     decimal128(38, s); an overflow is an error
 min_, max_          what has an order            the same type; NaN is above all numbers
 mean_               integers, floats             float64
+mean_               decimals                     decimal128(38, s + 4), rounded half up
 variance, stddev    integers, floats, decimals   float64
 first, last         anything                     the same type
 arg_min, arg_max    anything, by what has an     the same type

@@ -12,9 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.growing import grown
-from statelib.errors.kinds import InputError
+from statelib.operators.aggregation.decimals import (
+    DIGITS,
+    can_add,
+    can_average,
+    column_of_halves,
+    halves,
+    type_of_sum,
+)
+from statelib.operators.aggregation.decimals_kernel import NO_FAILURE, running_decimal_change
 from statelib.operators.aggregation.function_accumulators import no_such_function
-from statelib.operators.aggregation.inputs import floats_of, is_real, numbers_of
+from statelib.operators.aggregation.inputs import floats_of, is_real, numbers_of, sum_does_not_fit
 from statelib.operators.aggregation.moments_kernel import running_moments_change
 from statelib.operators.aggregation.table_kernel import (
     NO_CHANGE,
@@ -46,6 +54,7 @@ class Changes(NamedTuple):
         old: What is taken back; null: nothing.
         added: int64: whether there is something new: 1 or 0.
         taken: int64: whether there is something old: 1 or 0.
+        sequence: int64: of its record, for errors.
     """
 
     slots: NDArray[np.int64]
@@ -54,6 +63,7 @@ class Changes(NamedTuple):
     old: pa.Array
     added: NDArray[np.int64]
     taken: NDArray[np.int64]
+    sequence: NDArray[np.int64]
 
 
 class TableAccumulator(ABC):
@@ -146,8 +156,47 @@ class TableSum(TableAccumulator):
         new, old = (numbers_of(column)[0].astype(sums.dtype) for column in (changes.new, changes.old))
         if sums.dtype == np.float64:
             running_float_change(slots, takes_back, new, old, out_counts, sums, out_sums)
-        elif running_int_change(slots, takes_back, new, old, out_counts, sums, out_sums) != NO_CHANGE:
-            raise InputError("a sum does not fit into 64 bits", next_step="sum up a float64 of it")
+            return
+        failed = running_int_change(slots, takes_back, new, old, out_counts, sums, out_sums)
+        if failed != NO_CHANGE:
+            raise sum_does_not_fit("64 bits", int(changes.sequence[failed]))
+
+
+class TableDecimalSum(TableAccumulator):
+    """The sum of decimals and how many there are.
+
+    Args:
+        of: Of the sum: decimal128.
+    """
+
+    def __init__(self, of: pa.DataType) -> None:
+        super().__init__([of, pa.int64()], [np.int64, np.int64, np.int64])
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """See `TableAccumulator`."""
+        return self.arrays[2]
+
+    def set(self, slots: NDArray[np.int64], states: Sequence[pa.Array]) -> None:
+        """See `TableAccumulator`."""
+        sums, counts = states
+        for array, numbers in zip(self.arrays, [*halves(sums), np.asarray(counts.fill_null(0))], strict=True):
+            array[slots] = numbers
+
+    def _run(self, changes: Changes, out: Sequence[NDArray[Any]]) -> None:
+        slots, takes_back = changes.slots, changes.takes_back
+        (high, low, counts), (out_high, out_low, out_counts) = self.arrays, out
+        running_count_change(slots, takes_back, changes.added, changes.taken, counts, out_counts)
+        (new_high, new_low), (old_high, old_low) = halves(changes.new), halves(changes.old)
+        failed = running_decimal_change(
+            slots, takes_back, new_high, new_low, old_high, old_low, out_counts, high, low, out_high, out_low
+        )
+        if failed != NO_FAILURE:
+            raise sum_does_not_fit(f"{DIGITS} digits", int(changes.sequence[failed]))
+
+    def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
+        high, low, counts = arrays
+        return [column_of_halves(high, low, self.types[0], np.ones(len(counts), np.bool_)), pa.array(counts)]
 
 
 class TableMoments(TableAccumulator):
@@ -183,6 +232,10 @@ def table_accumulator(function: Function, of: pa.DataType | None) -> TableAccumu
             pass
         case (("sum" | "mean"), of) if pa.types.is_floating(of) or (function == "mean" and pa.types.is_integer(of)):
             return TableSum(pa.float64())
+        case "sum", of if can_add(of):
+            return TableDecimalSum(type_of_sum(of))
+        case "mean", of if can_average(of):
+            return TableDecimalSum(type_of_sum(of))
         case "sum", of if pa.types.is_integer(of):
             return TableSum(pa.int64())
         case (("var_samp" | "var_pop" | "stddev_samp" | "stddev_pop"), of) if is_real(of):

@@ -52,6 +52,7 @@ class ColumnarTableAggregator:
         self._may_be_emptied = first is None and function.function != "count"
         self._exists = np.zeros(0, dtype=np.bool_)
         self._has_new = np.zeros(0, dtype=np.bool_)
+        self._sequence = np.zeros(0, dtype=np.int64)
         self._types: list[pa.DataType | None] | None = None
         self._walked: list[pa.Array] = []
         self._reserved = 1
@@ -66,7 +67,7 @@ class ColumnarTableAggregator:
         """See `Aggregator`; the batch has prior values."""
         if batch.prior is None:
             raise InternalError("an aggregation of a table has no old values", node=self._node)
-        self._has_new = valid_of(batch.value)
+        self._has_new, self._sequence = valid_of(batch.value), batch.sequence
         old = replace(batch, value=batch.prior, prior=None)
         functions = [function for _, function in self._functions]
         self._columns = [(self._column(function, batch), self._column(function, old)) for function in functions]
@@ -141,7 +142,8 @@ class ColumnarTableAggregator:
         """See `Aggregator`: the changes ``rows`` of the prepared batch; aggregates by key never merge."""
         del absorbed, copied
         takes_back, exists = (np.empty(len(rows), dtype=np.bool_) for _ in range(2))
-        changes = [self._changes(columns, pa.array(rows), slots, takes_back) for columns in self._columns]
+        to = (slots, takes_back, self._sequence[rows])
+        changes = [self._changes(columns, pa.array(rows), *to) for columns in self._columns]
         first = changes[0]
         existence(
             slots, self._has_new[rows], first.added, first.taken, self._may_be_emptied,
@@ -161,10 +163,11 @@ class ColumnarTableAggregator:
         rows: pa.Array,
         slots: NDArray[np.int64],
         takes_back: NDArray[np.bool_],
+        sequence: NDArray[np.int64],
     ) -> Changes:
         new, old = (column.take(rows) for column in columns)
         added, taken = (valid_of(column).astype(np.int64) for column in (new, old))
-        return Changes(slots, takes_back, new, old, added, taken)
+        return Changes(slots, takes_back, new, old, added, taken, sequence)
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""
