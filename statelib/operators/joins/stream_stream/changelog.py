@@ -35,7 +35,7 @@ from statelib.operators.joins.stream_stream import held_lists
 from statelib.operators.joins.stream_stream.codec import decode_keys
 from statelib.operators.joins.stream_stream.definition import retention_of
 from statelib.operators.joins.stream_stream.kernel import HELD, JOINED, LEFT, NO_ROW
-from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
+from statelib.operators.joins.stream_stream.store import NO_ROWS, HeldStore, JoinColumns, JoinRow, JoinWindowStore
 from statelib.operators.joins.stream_stream.working_set import SIDES
 from statelib.operators.joins.stream_table.changelog import arrivals_of, sequences_of
 from statelib.records.batch import NO_TIMESTAMP
@@ -273,16 +273,13 @@ class RestoringJoinWindow(Restoring):
         """See `Restoring`."""
         del timestamp
         plain, time, arrival = split_window_keys(keys, self._arrivals, self._name)
-        columns = (plain.to_pylist(), time.tolist(), arrival.tolist(), values.to_pylist())
-        rows = list(zip(*columns, strict=True))
-        added = [JoinRow(key, time, number, value) for key, time, number, value in rows if value is not None]
-        removed = [JoinRow(key, time, number, b"") for key, time, number, value in rows if value is None]
-        self._store.store(added, removed, NO_TIMESTAMP, self._schema, write)
+        rows, is_there = JoinColumns(plain, time, arrival, values), np.asarray(values.is_valid())
+        self._store.store(rows.filter(is_there), rows.filter(~is_there), NO_TIMESTAMP, self._schema, write)
 
     def finish(self, write: WriteBatch) -> None:
         """Adds the removal of what has expired."""
         if self._has_run:
-            self._store.store([], [], self._expired_ms, self._schema, write)
+            self._store.store(NO_ROWS, NO_ROWS, self._expired_ms, self._schema, write)
 
 
 class RestoringHeldRecords(Restoring):
@@ -299,13 +296,10 @@ class RestoringHeldRecords(Restoring):
         """See `Restoring`."""
         del timestamp
         plain, time, is_left, arrival = split_held_keys(keys, self._arrivals, self._name)
-        columns = (is_left.tolist(), plain.to_pylist(), time.tolist(), arrival.tolist(), values.to_pylist())
-        rows = [
-            (HeldRow(left, JoinRow(key, time, number, value or b"")), value)
-            for left, key, time, number, value in zip(*columns, strict=True)
-        ]
-        added = [row for row, value in rows if value is not None]
-        removed = [row for row, value in rows if value is None]
+        rows, is_there = JoinColumns(plain, time, arrival, values), np.asarray(values.is_valid())
+        sides = ((False, ~is_left), (True, is_left))
+        added = [(left, rows.filter(own & is_there)) for left, own in sides]
+        removed = [(left, rows.filter(own & ~is_there)) for left, own in sides]
         self._store.store(added, removed, self._schema, write)
 
     def finish(self, write: WriteBatch) -> None:

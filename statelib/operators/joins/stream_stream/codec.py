@@ -31,12 +31,12 @@ values.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from statelib.errors.kinds import CorruptedDataError
-from statelib.stores.byte_columns import split_head, split_tail
+from statelib.stores.byte_columns import joined, spans_of_rows, split_head, split_tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +47,8 @@ FORMAT_VERSION = 1
 
 _PLACE = struct.Struct(">qq")
 _HELD = struct.Struct(">qBq")
+_PLACES = np.dtype([("timestamp", ">i8"), ("arrival", ">i8")])
+_HEADS = np.dtype([("timestamp", ">i8"), ("side", "u1"), ("arrival", ">i8")])
 
 FIRST_HELD_KEY = _HELD.pack(0, 0, 0)
 """Comes before all records that have met nobody, and behind the header."""
@@ -57,6 +59,11 @@ PLACE_BYTES = _PLACE.size
 def encode_key(key: bytes, timestamp_ms: int, arrival: int) -> bytes:
     """The key of a record in the main family."""
     return key + _PLACE.pack(timestamp_ms, arrival)
+
+
+def encode_keys(keys: Column, timestamp_ms: NDArray[np.int64], arrival: NDArray[np.int64]) -> Column:
+    """As `encode_key`, of many."""
+    return joined(keys, spans_of_rows(_places(timestamp_ms, arrival)))
 
 
 def decode_key(raw: bytes, store: str) -> tuple[bytes, int, int]:
@@ -76,13 +83,18 @@ def decode_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64], ND
     Raises:
         CorruptedDataError: One is too short.
     """
-    keys, places = split_tail(raws, np.dtype([("timestamp", ">i8"), ("arrival", ">i8")]), store)
+    keys, places = split_tail(raws, _PLACES, store)
     return keys, places["timestamp"].astype(np.int64), places["arrival"].astype(np.int64)
 
 
 def encode_time_key(timestamp_ms: int, arrival: int = 0, key: bytes = b"") -> bytes:
     """The key of a record in the index by time; of a time alone, what comes before all its records."""
     return _PLACE.pack(timestamp_ms, arrival) + key
+
+
+def encode_time_keys(keys: Column, timestamp_ms: NDArray[np.int64], arrival: NDArray[np.int64]) -> Column:
+    """As `encode_time_key`, of many."""
+    return joined(spans_of_rows(_places(timestamp_ms, arrival)), keys)
 
 
 def decode_time_key(raw: bytes, store: str) -> tuple[int, int, bytes]:
@@ -97,9 +109,28 @@ def decode_time_key(raw: bytes, store: str) -> tuple[int, int, bytes]:
     return timestamp_ms, arrival, raw[PLACE_BYTES:]
 
 
+def decode_time_keys(raws: Column, store: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Column]:
+    """As `decode_time_key`, of many: int64 timestamps, int64 arrivals, and keys.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    places, keys = split_head(raws, _PLACES, store)
+    return places["timestamp"].astype(np.int64), places["arrival"].astype(np.int64), keys
+
+
 def encode_held_key(timestamp_ms: int, *, is_left: bool, arrival: int, key: bytes) -> bytes:
     """The key of a record that has met nobody."""
     return _HELD.pack(timestamp_ms, is_left, arrival) + key
+
+
+def encode_held_keys(
+    keys: Column, timestamp_ms: NDArray[np.int64], arrival: NDArray[np.int64], *, is_left: bool
+) -> Column:
+    """As `encode_held_key`, of many of one side."""
+    heads = np.empty(len(arrival), _HEADS)
+    heads["timestamp"], heads["side"], heads["arrival"] = timestamp_ms, is_left, arrival
+    return joined(spans_of_rows(heads), keys)
 
 
 def decode_held_key(raw: bytes, store: str) -> tuple[int, bool, int, bytes]:
@@ -124,7 +155,13 @@ def decode_held_keys(
     Raises:
         CorruptedDataError: One is too short, or of no side.
     """
-    heads, keys = split_head(raws, np.dtype([("timestamp", ">i8"), ("side", "u1"), ("arrival", ">i8")]), store)
+    heads, keys = split_head(raws, _HEADS, store)
     if len(heads) and heads["side"].max() > 1:
         raise CorruptedDataError(f"a record without a match is of side {heads['side'].max()}", store=store)
     return heads["timestamp"].astype(np.int64), heads["side"] == 1, heads["arrival"].astype(np.int64), keys
+
+
+def _places(timestamp_ms: NDArray[np.int64], arrival: NDArray[np.int64]) -> NDArray[Any]:
+    places = np.empty(len(arrival), _PLACES)
+    places["timestamp"], places["arrival"] = timestamp_ms, arrival
+    return places

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.operators.joins.stream_stream.kernel import LEFT, NO_ROW, RIGHT
-from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
+from statelib.operators.joins.stream_stream.store import NO_ROWS, HeldStore, JoinColumns, JoinWindowStore
 from statelib.operators.joins.stream_stream.working_set import SIDES, JoinRows
 from statelib.serdes import serde_for
+from statelib.stores.byte_columns import empty_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.joins.stream_stream.store import HeldRow, JoinRow
     from statelib.records.key_table import KeyTable
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.byte_columns import Column
 
 
 class StreamJoinStores:
@@ -105,15 +108,13 @@ class StreamJoinState:
             stored = rows["in_window_store"] == 1
             added = np.flatnonzero(own & (rows["linked"] == 1) & ~stored & (rows["time"] > expired[side]))
             store = self._stores.sides[side]
-            store.store(self._written(side, added), [], expired[side], self._schema_of(side), write)
+            store.store(self._written(side, added), NO_ROWS, expired[side], self._schema_of(side), write)
         if self._stores.held is None:
             return
         in_store, held = rows["in_held_store"] == 1, rows["held"] == 1
         added, removed = np.flatnonzero(held & ~in_store), np.flatnonzero(in_store & ~held)
-        of_side = {side: added[rows["side"][added] == side] for side in SIDES}
-        written = [HeldRow(side == LEFT, row) for side in SIDES for row in self._written(side, of_side[side])]
-        sides = rows["side"][removed].tolist()
-        gone = [HeldRow(side == LEFT, row) for side, row in zip(sides, self._named(removed), strict=True)]
+        written = [(side == LEFT, self._written(side, added[rows["side"][added] == side])) for side in SIDES]
+        gone = [(side == LEFT, self._named(removed[rows["side"][removed] == side])) for side in SIDES]
         self._stores.held.store(written, gone, self._held_schema, write)
 
     def _load_held(self, held: Sequence[HeldRow]) -> None:
@@ -140,20 +141,15 @@ class StreamJoinState:
         arrival = np.array([row.arrival for row in stored], dtype=np.int64)
         return self.rows.add(side, key_code, time, arrival, first + np.arange(len(stored)))
 
-    def _written(self, side: int, numbers: NDArray[np.int64]) -> list[JoinRow]:
+    def _written(self, side: int, numbers: NDArray[np.int64]) -> JoinColumns:
         """Rows of one side as they are stored."""
-        values = serde_for(self._types[side]).serialize(self.rows.values(side, numbers)).to_pylist()
-        return self._named(numbers, values)
+        return self._named(numbers, serde_for(self._types[side]).serialize(self.rows.values(side, numbers)))
 
-    def _named(self, numbers: NDArray[np.int64], values: Sequence[bytes] | None = None) -> list[JoinRow]:
+    def _named(self, numbers: NDArray[np.int64], values: Column | None = None) -> JoinColumns:
         rows = self.rows.rows[numbers]
-        columns = (
-            self._keys.take(np.ascontiguousarray(rows["key_code"])).to_pylist(),
-            rows["time"].tolist(),
-            rows["arrival"].tolist(),
-            [b""] * len(numbers) if values is None else values,
-        )
-        return [JoinRow(*row) for row in zip(*columns, strict=True)]
+        keys = self._keys.take(np.ascontiguousarray(rows["key_code"]))
+        value = empty_values(len(numbers)) if values is None else values
+        return JoinColumns(keys, rows["time"].astype(np.int64), rows["arrival"].astype(np.int64), value)
 
     def _schema_of(self, side: int) -> pa.Schema:
         return pa.schema([("value", self._types[side])])

@@ -7,7 +7,10 @@ that owns the stores serialises them. See `statelib.operators.joins.stream_strea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
 
 from statelib.operators.joins.stream_stream.codec import (
     FIRST_HELD_KEY,
@@ -15,19 +18,24 @@ from statelib.operators.joins.stream_stream.codec import (
     PLACE_BYTES,
     decode_held_key,
     decode_key,
-    decode_time_key,
-    encode_held_key,
+    decode_time_keys,
+    encode_held_keys,
     encode_key,
+    encode_keys,
     encode_time_key,
+    encode_time_keys,
 )
+from statelib.stores.byte_columns import empty_values
+from statelib.stores.column_scan import scan_columns
 from statelib.stores.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.byte_columns import Column
 
 _END_OF_TIME = (1 << 63) - 1
 
@@ -40,6 +48,39 @@ class JoinRow:
     timestamp_ms: int
     arrival: int
     value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinColumns:
+    """Many records, each once, as the columns of `JoinRow`: binary, int64, int64, binary."""
+
+    key: Column
+    timestamp_ms: NDArray[np.int64]
+    arrival: NDArray[np.int64]
+    value: Column
+
+    @classmethod
+    def of(cls, rows: Sequence[JoinRow]) -> Self:
+        """Those of rows."""
+        return cls(
+            pa.array([row.key for row in rows], pa.binary()),
+            np.array([row.timestamp_ms for row in rows], np.int64),
+            np.array([row.arrival for row in rows], np.int64),
+            pa.array([row.value for row in rows], pa.binary()),
+        )
+
+    def filter(self, chosen: NDArray[np.bool_]) -> Self:
+        """Those of the chosen rows."""
+        mask = pa.array(chosen)
+        return type(self)(
+            self.key.filter(mask), self.timestamp_ms[chosen], self.arrival[chosen], self.value.filter(mask)
+        )
+
+    def __len__(self) -> int:
+        return len(self.arrival)
+
+
+NO_ROWS = JoinColumns.of([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +130,8 @@ class JoinWindowStore:
         ]
 
     def store(
-        self, added: Iterable[JoinRow], removed: Iterable[JoinRow], expired_until_ms: int, schema: pa.Schema,
-        write: WriteBatch,
-    ) -> None:  # fmt: skip
+        self, added: JoinColumns, removed: JoinColumns, expired_until_ms: int, schema: pa.Schema, write: WriteBatch
+    ) -> None:
         """Adds what has changed to ``write``.
 
         Args:
@@ -103,20 +143,20 @@ class JoinWindowStore:
         """
         self.header.write(schema, write)
         self._expire(expired_until_ms, write)
-        for row in removed:
-            write.delete(self._records, encode_key(row.key, row.timestamp_ms, row.arrival))
-            write.delete(self._by_time, encode_time_key(row.timestamp_ms, row.arrival, row.key))
-        for row in added:
-            write.put(self._records, encode_key(row.key, row.timestamp_ms, row.arrival), row.value)
-            write.put(self._by_time, encode_time_key(row.timestamp_ms, row.arrival, row.key), b"")
+        gone, new = (removed.key, removed.timestamp_ms, removed.arrival), (added.key, added.timestamp_ms, added.arrival)
+        write.delete_columns(self._records, encode_keys(*gone))
+        write.delete_columns(self._by_time, encode_time_keys(*gone))
+        write.put_columns(self._records, encode_keys(*new), added.value)
+        write.put_columns(self._by_time, encode_time_keys(*new), empty_values(len(added)))
 
     def _expire(self, until_ms: int, write: WriteBatch) -> None:
         if until_ms < 0:
             return
         first, end = encode_time_key(0), encode_time_key(until_ms + 1)
-        expired = [decode_time_key(raw, self._name) for raw, _ in self._backend.scan(self._by_time, first, end)]
-        for timestamp_ms, arrival, key in expired:
-            write.delete(self._records, encode_key(key, timestamp_ms, arrival))
+        expired = [raws for raws, _ in scan_columns(self._backend, self._by_time, first, end)]
+        for raws in expired:
+            timestamp_ms, arrival, keys = decode_time_keys(raws, self._name)
+            write.delete_columns(self._records, encode_keys(keys, timestamp_ms, arrival))
         if expired:
             write.delete_range(self._by_time, first, end)
 
@@ -148,22 +188,27 @@ class HeldStore:
         """How many there are."""
         return self._backend.count(self._name, FIRST_HELD_KEY)
 
-    def store(self, added: Sequence[HeldRow], removed: Sequence[HeldRow], schema: pa.Schema, write: WriteBatch) -> None:
+    def store(
+        self,
+        added: Iterable[tuple[bool, JoinColumns]],
+        removed: Iterable[tuple[bool, JoinColumns]],
+        schema: pa.Schema,
+        write: WriteBatch,
+    ) -> None:
         """Adds what has changed to ``write``.
 
         Args:
-            added: Records that are new.
+            added: Records that are new, with whether they are left ones.
             removed: Records that have met one, or have been given up; values do not matter.
             schema: The types of values: fields ``left`` and ``right``.
             write: The batch that also carries the task's position.
         """
         self.header.write(schema, write)
-        for held in removed:
-            write.delete(self._name, self._key(held))
-        for held in added:
-            write.put(self._name, self._key(held), held.row.value)
+        for is_left, rows in removed:
+            write.delete_columns(self._name, self._keys(rows, is_left=is_left))
+        for is_left, rows in added:
+            write.put_columns(self._name, self._keys(rows, is_left=is_left), rows.value)
 
     @staticmethod
-    def _key(held: HeldRow) -> bytes:
-        row = held.row
-        return encode_held_key(row.timestamp_ms, is_left=held.is_left, arrival=row.arrival, key=row.key)
+    def _keys(rows: JoinColumns, *, is_left: bool) -> Column:
+        return encode_held_keys(rows.key, rows.timestamp_ms, rows.arrival, is_left=is_left)

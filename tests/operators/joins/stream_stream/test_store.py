@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.operators.joins.stream_stream import codec
-from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
+from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinColumns, JoinRow, JoinWindowStore
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header
 from statelib.stores.memory import MemoryBackend
@@ -19,14 +21,18 @@ FIRST = JoinRow(b"ab", 258, 3, b"value")
 
 def written(backend: MemoryBackend, *added: JoinRow, removed: Sequence[JoinRow] = (), until: int = -1) -> None:
     write = WriteBatch()
-    JoinWindowStore(backend, "s").store(added, removed, until, VALUE, write)
+    JoinWindowStore(backend, "s").store(JoinColumns.of(added), JoinColumns.of(removed), until, VALUE, write)
     backend.write(write)
 
 
 def held(backend: MemoryBackend, *added: HeldRow, removed: Sequence[HeldRow] = ()) -> None:
     write = WriteBatch()
-    HeldStore(backend, "h").store(added, removed, VALUES, write)
+    HeldStore(backend, "h").store(columns(added), columns(removed), VALUES, write)
     backend.write(write)
+
+
+def columns(rows: Sequence[HeldRow]) -> list[tuple[bool, JoinColumns]]:
+    return [(left, JoinColumns.of([held.row for held in rows if held.is_left == left])) for left in (False, True)]
 
 
 def test_golden_bytes() -> None:
@@ -43,6 +49,21 @@ def test_golden_bytes() -> None:
     assert codec.decode_key(key + place, "s") == (b"ab", 258, 3)
     assert codec.decode_time_key(place + key, "s") == (258, 3, b"ab")
     assert codec.decode_held_key(left + key, "h") == (258, True, 3, b"ab")
+
+
+@given(st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 1 << 62), st.integers(0, 1 << 62)), max_size=9))
+def test_columns_of_keys_are_the_keys_of_rows(rows: list[tuple[bytes, int, int]]) -> None:
+    made = JoinColumns.of([JoinRow(*row, b"") for row in rows])
+    columns = (made.key, made.timestamp_ms, made.arrival)
+    assert codec.encode_keys(*columns).to_pylist() == [codec.encode_key(*row) for row in rows]
+    by_time = codec.encode_time_keys(*columns)
+    assert by_time.to_pylist() == [codec.encode_time_key(time, n, key) for key, time, n in rows]
+    assert [part.tolist() for part in codec.decode_time_keys(by_time, "s")[:2]] == [c.tolist() for c in columns[1:]]
+    assert codec.decode_time_keys(by_time, "s")[2].to_pylist() == [key for key, _, _ in rows]
+    for is_left in (False, True):
+        assert codec.encode_held_keys(*columns, is_left=is_left).to_pylist() == [
+            codec.encode_held_key(time, is_left=is_left, arrival=n, key=key) for key, time, n in rows
+        ]
 
 
 @pytest.mark.parametrize(
