@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindstream import BufferConfig, Job, StreamsBuilder, Suppressed, per_record
+from hindstream import BufferConfig, Job, StreamsBuilder, Suppressed, arg_max, per_record
 
 SOLD = pa.list_(pa.struct([("time", pa.int64()), ("auction", pa.int64()), ("price", pa.int64())]))
 
@@ -57,9 +57,9 @@ def job() -> Job:
         .join(auctions, bid)
         .filter("in_time")
         .group_by_key()
-        .reduce(lambda highest, bid: bid if bid["price"] > highest["price"] else highest)
+        .aggregate({"won": arg_max("value", "price")})
         .suppress(Suppressed.until_time_limit(timedelta(seconds=2), BufferConfig.unbounded()))
-        .group_by("value.seller")
+        .group_by("value.won.seller", "value.won")
         .aggregate_with(list, add, take_away, SOLD)
         .filter(pc.list_value_length(pc.field("value")) > 0)
         .map_values(per_record(average_of_last_ten, pa.float64(), "value"))

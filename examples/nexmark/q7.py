@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hindstream import BufferConfig, Job, StreamsBuilder, Suppressed, TimeWindows
+from hindstream import BufferConfig, Job, StreamsBuilder, Suppressed, TimeWindows, arg_max
 
 BID = pa.struct(
     [
@@ -22,11 +22,6 @@ BID = pa.struct(
         ("extra", pa.string()),
     ]
 )
-
-
-def higher(highest: dict[str, Any], bid: dict[str, Any]) -> dict[str, Any]:
-    """The higher one of two bids, the first if they are equal."""
-    return bid if bid["price"] > highest["price"] else highest
 
 
 def highest(_window: object, bid: dict[str, Any], so_far: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -44,12 +39,12 @@ def job() -> Job:
         .map_values({field.name: field.name for field in BID})
         .group_by_key()
         .windowed_by(TimeWindows.of_size_and_grace(timedelta(seconds=10), timedelta(seconds=4)))
-        .reduce(higher)
+        .aggregate({"highest": arg_max("value", "price")})
         .suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
         .to_stream()
     )
     (
-        of_auctions.select_key("window_start")
+        of_auctions.map("window_start", "highest")
         .group_by_key()
         .aggregate_with(list, highest, pa.list_(BID))
         .to_stream()

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 
-from hindstream import BufferConfig, Job, StreamsBuilder, Suppressed
+from hindstream import BufferConfig, Job, StreamsBuilder, Suppressed, arg_max
 
 AUCTION = (
     "id", "itemName", "description", "initialBid", "reserve", "dateTime", "expires", "seller", "category", "extra"
@@ -34,9 +34,9 @@ def job() -> Job:
         .join(auctions, bid | {"in_time": in_time})
         .filter("in_time")
         .group_by_key()
-        .reduce(lambda highest, bid: bid if bid["price"] > highest["price"] else highest)
+        .aggregate({"bid": arg_max("value", "price")})
         .suppress(Suppressed.until_time_limit(timedelta(seconds=2), BufferConfig.unbounded()))
     )
-    won = {name: f"right.{name}" for name in AUCTION} | {name: f"left.{name}" for name in bid}
+    won = {name: f"right.{name}" for name in AUCTION} | {name: f"left.bid.{name}" for name in bid}
     highest.to_stream().join(auctions, won).to("q9")
     return Job("nexmark-q9", builder.build())
