@@ -17,6 +17,7 @@ from benchmarks.scale.ingest import Ingest
 from benchmarks.scale.measurement import Measurement
 from benchmarks.scale.memory import Memory
 from benchmarks.scale.object_store import ObjectStore
+from benchmarks.scale.scheduled import Scheduled
 from benchmarks.scale.slices import Slices
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
@@ -24,7 +25,7 @@ from benchmarks.scale.waiting import Waiting
 from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
 MEASUREMENTS: tuple[Measurement, ...] = (
-    Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest(), FirstAnswer(), Waiting(),
+    Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest(), FirstAnswer(), Waiting(), Scheduled(),
 )  # fmt: skip
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -58,6 +61,15 @@ class Standalone:
         """The states of a run's tasks, when it has ended."""
         self.wait(lambda: self.states(dag_id).get("dag_run") in {"success", "failed"})
         return {name: state for name, state in self.states(dag_id).items() if name != "known"}
+
+    def takes_token(self) -> bool:
+        """Airflow knows no users here, everybody is its administrator; False: its API does not answer yet."""
+        try:
+            with urllib.request.urlopen(f"{self.environ['AIRFLOW']}/auth/token") as answer:
+                self.environ["TOKEN"] = json.load(answer)["access_token"]
+        except urllib.error.URLError:
+            return False
+        return True
 
 
 @contextmanager

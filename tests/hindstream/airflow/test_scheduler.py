@@ -68,15 +68,6 @@ class Scheduler(Standalone):
         files = sorted(folder.glob(f"run_id=*/task_id={task_id}/attempt=*.log"))
         return files[-1].read_text()
 
-    def takes_token(self) -> bool:
-        """Airflow knows no users here, everybody is its administrator; False: its API does not answer yet."""
-        try:
-            with urllib.request.urlopen(f"{self.environ['AIRFLOW']}/auth/token") as answer:
-                self.environ["TOKEN"] = json.load(answer)["access_token"]
-        except urllib.error.URLError:
-            return False
-        return True
-
     def _api(self, path: str) -> Any:
         request = urllib.request.Request(f"{self.environ['AIRFLOW']}/api/v2/{path}")
         request.add_header("Authorization", f"Bearer {self.environ['TOKEN']}")
