@@ -37,4 +37,4 @@ def test_sizes_are_set_by_measurement() -> None:
 
 
 def test_all_are_called_by_different_names() -> None:
-    assert len({measurement.name for measurement in MEASUREMENTS}) == len(MEASUREMENTS) == 8
+    assert len({measurement.name for measurement in MEASUREMENTS}) == len(MEASUREMENTS) == 10
