@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         arg_max,
         arg_min,
         count,
+        count_distinct,
         first,
         last,
         max_,
@@ -139,8 +140,8 @@ _HOMES = {
     "statelib.job.lake_topic": ("LakeTopic",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregation.sql_functions": (
-        "Aggregation", "arg_max", "arg_min", "count", "first", "last", "max_", "mean_", "min_", "stddev", "sum_",
-        "variance",
+        "Aggregation", "arg_max", "arg_min", "count", "count_distinct", "first", "last", "max_", "mean_", "min_",
+        "stddev", "sum_", "variance",
     ),
     "statelib.operators.mappers.mapping": ("per_record",),
     "statelib.operators.processors.definition": (
@@ -194,9 +195,9 @@ __all__ = [
     "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde",
     "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "append_records", "arg_max", "arg_min", "count", "describe", "expect", "export_changelog",
-    "first", "import_changelog", "last", "load_job", "load_settings", "max_", "mean_", "min_", "open_state",
-    "per_record", "serde_for", "stddev", "sum_", "topic_schema", "variance",
+    "WindowedKTable", "append_records", "arg_max", "arg_min", "count", "count_distinct", "describe", "expect",
+    "export_changelog", "first", "import_changelog", "last", "load_job", "load_settings", "max_", "mean_", "min_",
+    "open_state", "per_record", "serde_for", "stddev", "sum_", "topic_schema", "variance",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker, a package with a ``__getattr__`` has any name

@@ -26,6 +26,7 @@ from statelib import (
     TimeWindows,
     arg_max,
     count,
+    count_distinct,
     first,
     last,
     mean_,
@@ -89,7 +90,8 @@ def totals(builder: StreamsBuilder) -> None:
 def picks(builder: StreamsBuilder) -> None:
     functions = {
         "first": first("note"), "latest": last("amount", by_time=True), "note": arg_max("note", by="amount"),
-        "variance": variance("amount"), "many": count(where=pc.field("value", "amount") > 5),
+        "variance": variance("amount"), "distinct": count_distinct("note"),
+        "many": count(where=pc.field("value", "amount") > 5),
     }  # fmt: skip
     builder.stream("sales").group_by_key().aggregate(functions, Materialized.as_("s")).to_stream().to("out")
 

@@ -18,9 +18,10 @@ OURS = {
     # Hindstream's own: how a job, a mapper and an aggregation are written, and what goes wrong.
     "Aggregation", "BackfillResult", "ConfigurationError", "CorruptedDataError", "Expectation", "FencedError",
     "HindstreamError", "InputError", "InternalError", "Job", "JsonSerde", "RetryableError", "RunResult", "Settings",
-    "Storage", "TestRecord", "TopicArchive", "append_records", "arg_max", "arg_min", "backfill", "count", "describe",
-    "expect", "export_changelog", "first", "import_changelog", "last", "load_job", "load_settings", "max_", "mean_",
-    "min_", "open_state", "per_record", "run", "stddev", "sum_", "topic_schema", "variance",
+    "Storage", "TestRecord", "TopicArchive", "append_records", "arg_max", "arg_min", "backfill", "count",
+    "count_distinct", "describe", "expect", "export_changelog", "first", "import_changelog", "last", "load_job",
+    "load_settings", "max_", "mean_", "min_", "open_state", "per_record", "run", "stddev", "sum_",
+    "topic_schema", "variance",
 }  # fmt: skip
 
 

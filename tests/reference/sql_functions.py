@@ -111,6 +111,8 @@ MODELS: dict[str, Callable[[Rows], Any]] = {
     "y_of_least": lambda rows: _by(rows, "y", "x", min),
     "x_of_most_y": lambda rows: _by(rows, "x", "y", max),
     "positive_y_of_least": lambda rows: _by(_positive(rows), "y", "x", min),
+    "distinct_x": lambda rows: len(set(_x(rows))),
+    "distinct_positive_y": lambda rows: len(set(_those(_positive(rows), "y"))),
     "least_y": lambda rows: min(_those(rows, "y"), default=None),
 }
 

@@ -27,6 +27,7 @@ from statelib import (
     arg_max,
     arg_min,
     count,
+    count_distinct,
     first,
     last,
     max_,
@@ -128,6 +129,7 @@ def windows(events: KGroupedStream) -> None:
         "n": count(), "sum": sum_("amount"), "max": max_("amount"), "mean": mean_("amount"),
         "many": count(where=AMOUNT > 4), "deviation": stddev("amount"), "first": first("id"),
         "latest": last("other", by_time=True), "id": arg_max("id", by="amount"), "other": arg_min("id", by="other"),
+        "others": count_distinct("other"),
     }  # fmt: skip
     events.windowed_by(TUMBLING).aggregate(functions).to_stream().to("tumbling")
     events.windowed_by(TUMBLING.advance_by(ms(15))).count().to_stream().to("hopping")
@@ -218,7 +220,10 @@ def table_joins(prices: KTable, names: KTable, clicks: KGroupedStream) -> None:
 
 def regrouped_tables(prices: KTable, names: KTable) -> None:
     """Aggregations that take back, of a plain and of a versioned table, columnar and per change."""
-    functions = {"n": count(), "sum": sum_("value"), "mean": mean_("value"), "variance": variance("value")}
+    functions = {
+        "n": count(), "sum": sum_("value"), "mean": mean_("value"), "variance": variance("value"),
+        "distinct": count_distinct("value"),
+    }  # fmt: skip
     by_other = names.group_by("value.other", "value.amount", Grouped.as_("names-by-other"))
     by_other.aggregate(functions, Materialized.as_("by-other")).to_stream().to("by-other")
     by_other.reduce(lambda sum_, new: sum_ + new, lambda sum_, old: sum_ - old).to_stream().to("reduced-by-other")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from statelib.records.batch import Batch
 
 
-_OF_ONE_SIZE = {"count", "sum", "min", "max", "mean", "var_pop", "stddev_pop"}
+_OF_ONE_SIZE = {"count", "count_distinct", "sum", "min", "max", "mean", "var_pop", "stddev_pop"}
 """Functions whose results, of numbers, are of one size from the first value that is not null on."""
 
 Types: TypeAlias = "tuple[pa.DataType | None, pa.DataType | None] | None"
@@ -57,7 +57,7 @@ class ColumnarAggregator:
     @property
     def may_be_null(self) -> bool:
         """See `Aggregator`: unless it is a struct, or a count."""
-        return any(name is None and function.function != "count" for name, function in self._functions)
+        return any(name is None and not function.is_count for name, function in self._functions)
 
     def prepare(self, batch: Batch) -> None:
         """See `Aggregator`."""

@@ -16,6 +16,7 @@ from statelib.operators.aggregation.accumulators import (
     NumberAccumulator,
 )
 from statelib.operators.aggregation.decimals import can_add, can_average, type_of_sum
+from statelib.operators.aggregation.distinct_values import DistinctAccumulator
 from statelib.operators.aggregation.inputs import has_numbers, is_ordered, is_real
 from statelib.operators.aggregation.kernel import running_extreme, running_float_sum, running_int_sum
 from statelib.operators.aggregation.picks import PickAccumulator
@@ -108,4 +109,5 @@ _MADE: dict[Function, Callable[[pa.DataType, pa.DataType], Made]] = {
     "last_by_time": lambda of, _: [PickAccumulator(of, "time", largest=True, later=True)],
     "arg_min": partial(_arg, largest=False),
     "arg_max": partial(_arg, largest=True),
+    "count_distinct": lambda of, _: [DistinctAccumulator(of)],
 }

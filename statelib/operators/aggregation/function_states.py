@@ -13,6 +13,7 @@ mean            sum float64, or of decimals their type with 38 digits; count int
 var_*, stddev_* count int64, mean float64, m2 float64: the sum of the squared differences from the mean
 first, last     the type of the values
 *_by_time       value, of the type of the values; time int64, its timestamp in ms
+count_distinct  count int64; values binary, null of none: `statelib.operators.aggregation.distinct_values`
 arg_min/arg_max value, of the type of the values; by binary (`statelib.operators.aggregation.tagged_bytes`)
 =============== ===================================================================================================
 
@@ -48,6 +49,7 @@ _SUFFIXES: dict[Function, tuple[str, ...]] = {
     "last_by_time": ("value", "time"),
     "arg_min": ("value", "by"),
     "arg_max": ("value", "by"),
+    "count_distinct": ("count", "values"),
 }
 _TYPES = {
     "sum": pa.float64(),
@@ -56,6 +58,7 @@ _TYPES = {
     "m2": pa.float64(),
     "time": pa.int64(),
     "by": pa.binary(),
+    "values": pa.binary(),
 }
 """By suffix; a ``value`` has the type of the result."""
 

@@ -11,6 +11,7 @@ null counts as false. Both mappers are asked about every record.
 function            of                           gives
 =================== ============================ ============================================
 count               anything                     int64
+count_distinct      anything                     int64
 sum_                integers                     int64; an overflow is an error
 sum_                floats                       float64
 sum_                decimals                     decimal128(38, s); an overflow is an error
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 Function: TypeAlias = Literal[
     "count", "sum", "min", "max", "mean", "var_samp", "var_pop", "stddev_samp", "stddev_pop",
     "first", "last", "first_by_time", "last_by_time", "arg_min", "arg_max",
+    "count_distinct",
 ]  # fmt: skip
 """As a store's settings have it."""
 
@@ -78,6 +80,11 @@ class Aggregation:
         """As plain data."""
         more = {name: of.describe() for name, of in (("where", self.where), ("by", self.by)) if of is not None}
         return {"function": self.function, "of": None if self.of is None else self.of.describe(), **more}
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it counts: of nothing the result is 0, and not null."""
+        return self.function in {"count", "count_distinct"}
 
     @property
     def called(self) -> str:
@@ -112,6 +119,12 @@ class Aggregation:
 def count(of: MapperLike | None = None, *, where: MapperLike | None = None) -> Aggregation:
     """The number of records, or of those for which ``of`` is not null."""
     return _aggregation("count", of, where)
+
+
+@function_checked
+def count_distinct(of: MapperLike, *, where: MapperLike | None = None) -> Aggregation:
+    """The number of distinct values of ``of``, exact: all of them are kept."""
+    return _aggregation("count_distinct", of, where)
 
 
 @function_checked

@@ -6,7 +6,7 @@ All have how many values count. Of no values the other numbers are 0: what round
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +14,11 @@ import pyarrow as pa
 from statelib.columns.growing import grown
 from statelib.operators.aggregation.decimals import (
     DIGITS,
-    can_add,
-    can_average,
     column_of_halves,
     halves,
-    type_of_sum,
 )
 from statelib.operators.aggregation.decimals_kernel import NO_FAILURE, running_decimal_change
-from statelib.operators.aggregation.function_accumulators import no_such_function
-from statelib.operators.aggregation.inputs import floats_of, is_real, numbers_of, sum_does_not_fit
+from statelib.operators.aggregation.inputs import floats_of, numbers_of, sum_does_not_fit
 from statelib.operators.aggregation.moments_kernel import running_moments_change
 from statelib.operators.aggregation.table_kernel import (
     NO_CHANGE,
@@ -35,13 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from statelib.operators.aggregation.sql_functions import Function
-
-SUBTRACTABLE: frozenset[Function] = frozenset(
-    {"count", "sum", "mean", "var_samp", "var_pop", "stddev_samp", "stddev_pop"}
-)
-"""The functions that can take values back."""
 
 
 class Changes(NamedTuple):
@@ -66,59 +55,98 @@ class Changes(NamedTuple):
     sequence: NDArray[np.int64]
 
 
-class TableAccumulator(ABC):
-    """See the module's docstring.
+class TableAccumulator(Protocol):
+    """See the module's docstring. Slots are int64 arrays."""
+
+    @property
+    def types(self) -> Sequence[pa.DataType]:
+        """The Arrow types of a state's columns (`statelib.operators.aggregation.function_states`)."""
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many values count, by slot; of a count itself anything."""
+
+    def reserve(self, slots: int) -> None:
+        """Makes room for ``slots`` slots."""
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Keeps only ``slots``, numbered anew in their order."""
+
+    def set(self, slots: NDArray[np.int64], states: Sequence[pa.Array]) -> None:
+        """Sets the states of ``slots``; a null is that of no values."""
+
+    def get(self, slots: NDArray[np.int64]) -> list[pa.Array]:
+        """The states of ``slots``."""
+
+    def walk(self, changes: Changes) -> list[pa.Array]:
+        """Makes changes; gives the state after each, or the first of its columns that the result is made of."""
+
+    def walked(self) -> list[pa.Array]:
+        """The state after each of the last changes, all columns."""
+
+    def memory_bytes(self) -> int:
+        """Size of the state."""
+
+
+class TableArraysAccumulator(ABC):
+    """An accumulator whose state is some numbers for each slot.
 
     Args:
-        types: The Arrow types of a state's columns (`statelib.operators.aggregation.function_states`).
+        types: The Arrow types of a state's columns.
         dtypes: Of its numbers, in the same order.
     """
 
     def __init__(self, types: Sequence[pa.DataType], dtypes: Sequence[Any]) -> None:
         self.types = types
         self.arrays: list[NDArray[Any]] = [np.zeros(0, dtype=dtype) for dtype in dtypes]
+        self._walked: list[pa.Array] = []
 
     @property
     @abstractmethod
     def counts(self) -> NDArray[np.int64]:
-        """How many values count, by slot."""
+        """See `TableAccumulator`."""
 
     @abstractmethod
     def _run(self, changes: Changes, out: Sequence[NDArray[Any]]) -> None:
         """Makes changes; ``out``: room for the numbers after each of them."""
 
     def reserve(self, slots: int) -> None:
-        """Makes room for ``slots`` slots."""
+        """See `TableAccumulator`."""
         self.arrays = [grown(array, slots) for array in self.arrays]
 
     def keep(self, slots: NDArray[np.int64]) -> None:
-        """Keeps only ``slots``, numbered anew in their order."""
+        """See `TableAccumulator`."""
         self.arrays = [array[slots] for array in self.arrays]
 
     def set(self, slots: NDArray[np.int64], states: Sequence[pa.Array]) -> None:
-        """Sets the states of ``slots``; a null is that of no values."""
+        """See `TableAccumulator`."""
         for array, column in zip(self.arrays, states, strict=True):
             array[slots] = np.asarray(column.fill_null(0))
 
     def get(self, slots: NDArray[np.int64]) -> list[pa.Array]:
-        """The states of ``slots``."""
+        """See `TableAccumulator`."""
         return self._columns([array[slots] for array in self.arrays])
 
     def walk(self, changes: Changes) -> list[pa.Array]:
-        """Makes changes; gives the state after each."""
+        """See `TableAccumulator`."""
         out = [np.empty(len(changes.slots), dtype=array.dtype) for array in self.arrays]
         self._run(changes, out)
-        return self._columns(out)
+        self._walked = self._columns(out)
+        return self._walked
+
+    def walked(self) -> list[pa.Array]:
+        """See `TableAccumulator`."""
+        return self._walked
 
     def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
         return [pa.array(numbers) for numbers in arrays]
 
     def memory_bytes(self) -> int:
-        """Size of the state."""
+        """See `TableAccumulator`."""
         return sum(array.nbytes for array in self.arrays)
 
 
-class TableCount(TableAccumulator):
+class TableCount(TableArraysAccumulator):
     """How many values there are."""
 
     def __init__(self) -> None:
@@ -133,7 +161,7 @@ class TableCount(TableAccumulator):
         running_count_change(changes.slots, changes.takes_back, changes.added, changes.taken, *self.arrays, *out)
 
 
-class TableSum(TableAccumulator):
+class TableSum(TableArraysAccumulator):
     """The sum of numbers and how many there are.
 
     Args:
@@ -162,7 +190,7 @@ class TableSum(TableAccumulator):
             raise sum_does_not_fit("64 bits", int(changes.sequence[failed]))
 
 
-class TableDecimalSum(TableAccumulator):
+class TableDecimalSum(TableArraysAccumulator):
     """The sum of decimals and how many there are.
 
     Args:
@@ -199,7 +227,7 @@ class TableDecimalSum(TableAccumulator):
         return [column_of_halves(high, low, self.types[0], np.ones(len(counts), np.bool_)), pa.array(counts)]
 
 
-class TableMoments(TableAccumulator):
+class TableMoments(TableArraysAccumulator):
     """Count, mean and m2, of which variances and deviations are made."""
 
     def __init__(self) -> None:
@@ -215,29 +243,3 @@ class TableMoments(TableAccumulator):
         running_moments_change(
             changes.slots, changes.takes_back, new, changes.added, old, changes.taken, *self.arrays, *out
         )
-
-
-def table_accumulator(function: Function, of: pa.DataType | None) -> TableAccumulator:
-    """The accumulator of a function over values of type ``of``; None: over rows.
-
-    Raises:
-        ConfigurationError: There is no such function of such values.
-    """
-    if of is not None and pa.types.is_null(of):
-        of = pa.int64()
-    match function, of:
-        case "count", _:
-            return TableCount()
-        case _, None:
-            pass
-        case (("sum" | "mean"), of) if pa.types.is_floating(of) or (function == "mean" and pa.types.is_integer(of)):
-            return TableSum(pa.float64())
-        case "sum", of if can_add(of):
-            return TableDecimalSum(type_of_sum(of))
-        case "mean", of if can_average(of):
-            return TableDecimalSum(type_of_sum(of))
-        case "sum", of if pa.types.is_integer(of):
-            return TableSum(pa.int64())
-        case (("var_samp" | "var_pop" | "stddev_samp" | "stddev_pop"), of) if is_real(of):
-            return TableMoments()
-    raise no_such_function(function, of, instead="write it with aggregate_with()")

@@ -19,7 +19,8 @@ from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.aggregation.accumulators import NO_SLOTS
 from statelib.operators.aggregation.function_states import table_names_of, table_shown
 from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator, own
-from statelib.operators.aggregation.table_accumulators import Changes, TableAccumulator, table_accumulator
+from statelib.operators.aggregation.table_accumulators import Changes, TableAccumulator
+from statelib.operators.aggregation.table_function_accumulators import table_accumulator
 from statelib.operators.aggregation.table_kernel import existence
 from statelib.operators.mappers.python_values import items_of, python_keys
 
@@ -49,12 +50,11 @@ class ColumnarTableAggregator:
         self._states: list[TableAccumulator] = []
         self._columns: list[tuple[pa.Array, pa.Array]] = []  # of each function, what is added and taken back
         (first, function), *_ = functions
-        self._may_be_emptied = first is None and function.function != "count"
+        self._may_be_emptied = first is None and not function.is_count
         self._exists = np.zeros(0, dtype=np.bool_)
         self._has_new = np.zeros(0, dtype=np.bool_)
         self._sequence = np.zeros(0, dtype=np.int64)
         self._types: list[pa.DataType | None] | None = None
-        self._walked: list[pa.Array] = []
         self._reserved = 1
         self.schema: pa.Schema | None = None
 
@@ -129,7 +129,10 @@ class ColumnarTableAggregator:
 
     def initial(self) -> pa.Array:
         """See `Aggregator`."""
-        nothing = [[pa.array([0], type_) for type_ in state.types] for state in self._states]
+        nothing = [
+            [pa.array([None if pa.types.is_binary(type_) else 0], type_) for type_ in state.types]
+            for state in self._states
+        ]
         return table_shown(self._functions, nothing)
 
     def walk(
@@ -150,7 +153,6 @@ class ColumnarTableAggregator:
             self._exists, self._states[0].counts.copy(), takes_back, exists,
         )  # fmt: skip
         states = [state.walk(made) for state, made in zip(self._states, changes, strict=True)]
-        self._walked = [column for state in states for column in state]
         result = table_shown(self._functions, states)
         removed = ~exists
         if removed.any():
@@ -171,7 +173,8 @@ class ColumnarTableAggregator:
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""
-        return self._rows(self._walked, np.ones(len(self._walked[0]), dtype=np.bool_))
+        columns = [column for state in self._states for column in state.walked()]
+        return self._rows(columns, np.ones(len(columns[0]), dtype=np.bool_))
 
     def memory_bytes(self) -> int:
         """See `Aggregator`."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import StoredAsResults
 from statelib.operators.aggregation.function_states import results_of, stored_columns
-from statelib.operators.aggregation.table_accumulators import SUBTRACTABLE
 from statelib.operators.aggregation.table_aggregators import ColumnarTableAggregator, PerChangeAggregator
+from statelib.operators.aggregation.table_function_accumulators import SUBTRACTABLE
 from statelib.operators.mappers.mapping import mapper
 
 if TYPE_CHECKING:

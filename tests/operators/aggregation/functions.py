@@ -11,7 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 
-from statelib import arg_max, arg_min, count, first, last, max_, mean_, min_, per_record, stddev, sum_, variance
+from statelib import (
+    arg_max,
+    arg_min,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    mean_,
+    min_,
+    per_record,
+    stddev,
+    sum_,
+    variance,
+)
 from statelib.operators.aggregation.definition import several
 
 if TYPE_CHECKING:
@@ -48,12 +62,15 @@ _ALL: dict[str, Aggregation] = {
     "y_of_least": arg_min("y", by="x"),
     "x_of_most_y": arg_max("x", by="y"),
     "positive_y_of_least": arg_min("y", by="x", where=POSITIVE),
+    "distinct_x": count_distinct("x"),
+    "distinct_positive_y": count_distinct("y", where=POSITIVE),
     "least_y": min_("y"),
 }
 SUMS = several(**_SUMS)
 SQL = several(**_ALL)
 EACH_KIND = (
     "rows", "total", "most", "mean", "variance", "last_y", "last_x_by_time", "y_of_most", "x_of_most_y",
+    "distinct_x", "distinct_positive_y",
 )  # fmt: skip
 """One function of each kind of state."""
 KINDS = several(**{name: _ALL[name] for name in EACH_KIND})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from statelib import (
     StreamsBuilder,
     Suppressed,
     count,
+    count_distinct,
     max_,
     mean_,
     min_,
@@ -61,7 +63,8 @@ SQL = {
     "positive_xs": count("x", where=POSITIVE), "positive_total": sum_("x", where=POSITIVE),
     "positive_mean": mean_("x", where=POSITIVE), "variance": variance("x"),
     "variance_of_all": variance("x", population=True), "positive_variance": variance("x", where=POSITIVE),
-    "positive_variance_of_all": variance("x", population=True, where=POSITIVE),
+    "positive_variance_of_all": variance("x", population=True, where=POSITIVE), "distinct": count_distinct("x"),
+    "positive_distinct": count_distinct("x", where=POSITIVE),
 }  # fmt: skip
 
 
@@ -129,11 +132,15 @@ def of_numbers(signed: list[tuple[int, int]]) -> dict[str, Any]:
     for sign, x in signed:
         count_, total, squares = count_ + sign, total + sign * x, squares + sign * x * x
         total, squares = (total, squares) if count_ else (0, 0)  # the sum of nothing, also after a debt
+    rows_of: Counter[int] = Counter()
+    for sign, x in signed:
+        rows_of[x] += sign
     m2 = Fraction(squares) - Fraction(total * total, count_ or 1)
     return {
         "xs": count_, "total": total if count_ else None, "mean": total / count_ if count_ else None,
         "variance": Near(m2 / (count_ - 1)) if count_ > 1 else None,
         "variance_of_all": Near(m2 / count_) if count_ > 0 else None,
+        "distinct": sum(rows > 0 for rows in rows_of.values()),
     }  # fmt: skip
 
 

@@ -90,12 +90,14 @@ def test_integers_like_the_reference(
     assert late == reference.late
 
 
+@pytest.mark.thorough
 @given(WINDOWS, records_of(st.integers(-99, 99).map(lambda quarters: quarters / 4)), SIZES)
 def test_floats_like_the_reference(windows: SessionWindows, records: list[Record], size: int) -> None:
     chain = session_chain(windows, value_type=FLOATS)
     assert chain.run(records, size, "restart") == [rows_of(reference_of(windows), records, "kip", sql)]
 
 
+@pytest.mark.thorough
 @given(WINDOWS, RECORDS, SEMANTICS, SIZES, SIZES, st.sampled_from([1, 4, 1 << 14]))
 @example(SessionWindows(1, 0), at(0, 2, 9, 1), "kip", 1, 4, 1)
 def test_state_does_not_depend_on_batches_flushes_or_restarts(
