@@ -33,7 +33,7 @@ def built():
     names = set()
 
     def build(contestant) -> None:
-        if contestant.name.startswith("flink") and not HAS_MAVEN:
+        if contestant.name.startswith(("flink", "kafka")) and not HAS_MAVEN:
             pytest.skip("needs Maven and a JDK")
         if contestant.name not in names:
             contestant.build()

@@ -21,8 +21,9 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.streams.CommitIntervalDriver;
+import org.apache.kafka.streams.Topology;
 
-/** Runs a work in Kafka Streams' engine without a broker: a test driver for each partition. */
+/** Runs a work, or a query of Nexmark, in Kafka Streams' engine without a broker: a test driver for each partition. */
 final class Engine implements AutoCloseable {
   private static final int RUN_RECORDS = 1_000;
   private static final int COMMIT_INTERVAL_RECORDS = 10_000;
@@ -32,7 +33,7 @@ final class Engine implements AutoCloseable {
   private int uncommitted;
 
   private Engine(String work, Properties settings, Path answer) throws IOException, ReflectiveOperationException {
-    this.driver = new CommitIntervalDriver(Works.topology(work, settings), settings);
+    this.driver = new CommitIntervalDriver(topology(work, settings), settings);
     this.answer = new Writer(answer);
   }
 
@@ -48,7 +49,7 @@ final class Engine implements AutoCloseable {
       partitions.add(
           threads.submit(
               () -> {
-                run(work, input, output, partition);
+                run(work, input, output, partition, Integer.parseInt(arguments[3]));
                 return null;
               }));
     }
@@ -58,19 +59,33 @@ final class Engine implements AutoCloseable {
     }
   }
 
-  private static void run(String work, Path input, Path output, int partition)
+  private static void run(String work, Path input, Path output, int partition, int partitions)
       throws IOException, ReflectiveOperationException {
     Properties settings = Settings.common(output.resolve("state-" + partition));
-    try (Engine engine = new Engine(work, settings, output.resolve("answer-" + partition));
-        Source clicks = new Source(CLICKS, input.resolve(CLICKS + "-" + partition))) {
-      if (Works.readsRates(work)) {
-        try (Source rates = new Source(RATES, input.resolve(RATES + "-" + partition))) {
-          engine.process(rates, clicks);
-        }
-      } else {
-        engine.process(clicks);
+    try (Engine engine = new Engine(work, settings, output.resolve("answer-" + partition))) {
+      if (Nexmark.has(work)) {
+        Nexmark.fill(work, engine.driver, input, partitions);
+      }
+      List<Source> sources = new ArrayList<>();
+      for (String topic : topics(work)) {
+        sources.add(new Source(topic, input.resolve(topic + "-" + partition)));
+      }
+      engine.process(sources.toArray(Source[]::new));
+      for (Source source : sources) {
+        source.close();
       }
     }
+  }
+
+  private static Topology topology(String work, Properties settings) {
+    return Nexmark.has(work) ? Nexmark.topology(work, settings) : Works.topology(work, settings);
+  }
+
+  private static List<String> topics(String work) {
+    if (Nexmark.has(work)) {
+      return Nexmark.topics(work);
+    }
+    return Works.readsRates(work) ? List.of(RATES, CLICKS) : List.of(CLICKS);
   }
 
   /** Processes the records in the order in which a task takes them up; of equal times the earlier source's first. */
