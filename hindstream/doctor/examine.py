@@ -44,7 +44,7 @@ def examine(
         connection: Airflow's connection with the credentials of the object store.
         with_spark: Whether to start Spark, which takes some seconds.
     """
-    yield from found("Java", host.check_java)
+    yield from found("Java", host.check_java) if settings.engine == "spark" else ()
     yield from found("packages", host.check_packages)
     yield from found("state_dir", partial(host.check_state_dir, settings))
     yield from found("memory", partial(host.check_memory, settings))
@@ -70,9 +70,17 @@ def examine(
             yield from found("changelogs", partial(kafka.check_handover, handover, settings))
     yield from found("Airflow", partial(airflow.check_airflow, connection))
     if with_spark:
-        from hindstream.doctor import spark  # noqa: PLC0415  (a second, for who does not want it)
+        yield from found("Spark", partial(_check_spark, settings))
 
-        yield from found("Spark", partial(spark.check_spark, settings))
+
+def _check_spark(settings: Settings) -> Iterator[Finding]:
+    if settings.engine == "local":
+        what = "runs start none (engine = local); migrations, rebuilt states and copies from Kafka do"
+        yield Finding("Spark", "ok", what)
+        return
+    from hindstream.doctor import spark  # noqa: PLC0415  (a second, for who does not want it)
+
+    yield from spark.check_spark(settings)
 
 
 def print_findings(findings: Iterator[Finding], output: Output = "table") -> bool:

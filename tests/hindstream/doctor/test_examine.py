@@ -281,3 +281,11 @@ def test_what_is_printed(capsys):
     assert "pip install 'hindstream[airflow]'" in shown
     assert print_findings(iter(findings[:1]))
     assert capsys.readouterr().out.endswith("Nothing is wrong.\n")
+
+
+def test_runs_without_spark_need_no_java(settings, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("PATH", "")
+    found = list(examine(settings.model_copy(update={"engine": "local"})))
+    assert [finding.state for finding in found if finding.about == "Spark"] == ["ok"]
+    assert "Java" not in {finding.about for finding in found}
