@@ -20,10 +20,20 @@ from benchmarks.runner import Runner
 from benchmarks.targets import summary, verdicts
 from benchmarks.works import WORKS
 
+LEAST_SIZES = 4
+SIZES = (500_000, 1_000_000, 2_000_000, 4_000_000)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
-    for field in fields(Parameters):
+    parser.add_argument(
+        "--sizes",
+        nargs="+",
+        type=int,
+        default=SIZES,
+        help=f"clicks of each dataset, {LEAST_SIZES} at least: the line through the runs is what a record costs",
+    )
+    for field in (field for field in fields(Parameters) if field.name != "records"):
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default)
     names = [contestant.name for contestant in CONTESTANTS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these contestants alone")
@@ -32,7 +42,7 @@ def main() -> None:
         "--repeats",
         type=int,
         default=3,
-        help="of each pair of runs, over all records and over a few: their median difference counts",
+        help="of each run: the more, the smaller the error",
     )
     parser.add_argument(
         "--output",
@@ -55,11 +65,17 @@ def main() -> None:
         theirs = arguments.pop(other)
         if theirs is not None:  # in place of this process, since what it has imported would count as theirs
             os.execv(sys.executable, [sys.executable, "-m", f"benchmarks.{other}", *theirs])
-    only, works, repeats, output = (arguments.pop(name) for name in ("only", "works", "repeats", "output"))
+    only, works, repeats, output, sizes = (
+        arguments.pop(name) for name in ("only", "works", "repeats", "output", "sizes")
+    )
+    sizes = sorted(set(sizes))
+    if len(sizes) < LEAST_SIZES:
+        parser.error(f"--sizes: {LEAST_SIZES} different ones at least")
     parameters = Parameters(**arguments)
-    print(" ".join(f"{name}={value}" for name, value in asdict(parameters).items()))
+    described = {name: value for name, value in asdict(parameters).items() if name != "records"}
+    print(" ".join(f"{name}={value}" for name, value in {"sizes": sizes, **described}.items()))
     with tempfile.TemporaryDirectory(prefix="hindstream-benchmark-") as folder:
-        runner = Runner(Path(folder), parameters)
+        runner = Runner(Path(folder), parameters, sizes)
         contestants = [c for c in CONTESTANTS if c.name in {*only, "hindstream"}]
         measured = runner.run(contestants, [WORKS[name] for name in works], repeats)
     for name in works:
@@ -69,7 +85,8 @@ def main() -> None:
     result = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
-        "parameters": asdict(parameters),
+        "sizes": sizes,
+        "parameters": described,
         "settings": {contestant.name: contestant.settings for contestant in contestants},
         "measured": [one.as_json() for one in measured],
         "targets": [verdict.as_json() for verdict in found],

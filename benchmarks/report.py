@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from benchmarks.targets import FLOOR, US
+from benchmarks.targets import FLOOR, US, US_LOCAL
 from benchmarks.works import WORKS
 from hindstream.console.numbers import bytes_text, count_text
 from hindstream.report.charts import drawing, element, tooltip
@@ -16,30 +16,43 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.contestants.contestant import Contestant
+    from benchmarks.regression import Estimate
     from benchmarks.runner import Measured
 
-_HEADER = ("", "net us", "gross us", "wall s", "memory", "/ Hindstream", "/ floor", "answer")
 _STYLE = """
 text { font: 12px sans-serif; fill: #1f2933 } .value { font-size: 11px } .tick { fill: #616e7c; font-size: 11px }
 .title { font-weight: bold } .grid { stroke: #e4e7eb } .bar { fill: #9aa5b1 } .floor { fill: #cbd2d9 }
-.us { fill: #d9480f }
+.us { fill: #d9480f } .error { stroke: #1f2933 }
 """
 _WIDTH, _LEFT, _RIGHT, _ROW, _TITLE = 860, 230, 70, 20, 34
 
 
 def table(work: str, measured: Sequence[Measured], contestants: Sequence[Contestant]) -> str:
-    """One work's figures as a Markdown table, aligned. CPU microseconds are a record's."""
+    """One work's figures as a Markdown table, aligned. CPU microseconds are a record's.
+
+    A column for each size has gross CPU microseconds and the seconds of the whole run. ± marks what is uncertain by
+    more than a fifth, ``<`` what cannot be told from nothing.
+    """
     titles = {contestant.name: contestant for contestant in contestants}
     chosen = [one for one in measured if one.work == work]
-    net_us = {one.contestant: one.net_us for one in chosen}
-    rows = [_HEADER]
+    net = {one.contestant: one.net for one in chosen}
+    sizes = sorted({size for one in chosen for size in one.costs})
+    gross = [f"gross us; s, {_short(size)}" for size in sizes]
+    rows = [("", "net us", "start CPU s", *gross, "memory", "/ Hindstream", "/ floor", "answer")]
     for one in chosen:
-        ratios = [_ratio(one.net_us, net_us.get(base)) for base in (US, FLOOR)]
-        wall = min(cost.wall_seconds for cost in one.full)
-        figures = (f"{one.net_us:.3f}", f"{one.gross_us:.3f}", f"{wall:.1f}", bytes_text(one.peak_memory_bytes))
+        ratios = [_ratio(one.net, net.get(base)) for base in (US, FLOOR)]
+        cells = [_gross(one, size) for size in sizes]
+        figures = (one.net.text(3), one.cpu.start.text(1), *cells, bytes_text(one.peak_memory_bytes))
         rows.append((titles[one.contestant].title, *figures, *ratios, _answer(one, titles[one.contestant])))
-    records = max((one.records for one in chosen), default=0)
-    return f"{work} {WORKS[work].title}, {count_text(records)} records\n\n{aligned(rows)}"
+    return f"{work} {WORKS[work].title}\n\n{aligned(rows)}"
+
+
+def _short(size: int) -> str:
+    return f"{size / 1e6:g} million" if size >= 100_000 else count_text(size)
+
+
+def _gross(one: Measured, size: int) -> str:
+    return f"{one.gross(size).text(2)}; {one.wall_seconds(size):.1f}" if size in one.costs else ""
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -55,8 +68,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _ratio(net_us: float, base_us: float | None) -> str:
-    return f"{net_us / base_us:.2f}" if base_us else ""
+def _ratio(net: Estimate, base: Estimate | None) -> str:
+    if net is base:
+        return "1.00"
+    ratio = None if base is None else net.over(base)
+    return "" if ratio is None else ratio.text(2)
 
 
 def _answer(one: Measured, contestant: Contestant) -> str:
@@ -68,7 +84,7 @@ def _answer(one: Measured, contestant: Contestant) -> str:
 
 
 def plot(measured: Sequence[Measured], contestants: Sequence[Contestant]) -> str:
-    """Net CPU microseconds a record, on a logarithmic axis, as a picture of its own (SVG)."""
+    """Net CPU microseconds a record with their intervals, on a logarithmic axis, as a picture of its own (SVG)."""
     titles = {contestant.name: contestant.title for contestant in contestants}
     values = [one.net_us for one in measured if one.net_us > 0] or [1.0]
     low, high = (10.0 ** round_(math.log10(v)) for round_, v in ((math.floor, min(values)), (math.ceil, max(values))))
@@ -79,13 +95,16 @@ def plot(measured: Sequence[Measured], contestants: Sequence[Contestant]) -> str
         marks.append(_text(12, y - 10, f"{work} {WORKS[work].title}", "title"))
         for one in (one for one in measured if one.work == work):
             width = math.log10(one.net_us / low) * scale if one.net_us > 0 else 0.0
-            css = {US: "us", FLOOR: "floor"}.get(one.contestant, "bar")
-            figure, middle = f"{one.net_us:.2f}", y + _ROW * 0.65
-            tip = tooltip(f"{titles[one.contestant]}, {work}: {one.net_us:.3f} us net, {one.gross_us:.3f} gross")
+            css = {US: "us", US_LOCAL: "us", FLOOR: "floor"}.get(one.contestant, "bar")
+            figure, middle = one.net.text(2), y + _ROW * 0.65
+            tip = tooltip(f"{titles[one.contestant]}, {work}: {one.net.text(3)} us net, {one.gross_us:.3f} gross")
+            ends = [_LEFT + math.log10(max(end, low) / low) * scale for end in _interval(one.net)]
+            right = min(max(ends[-1], _LEFT + width), _WIDTH - _RIGHT)
             marks += [
                 _text(_LEFT - 8, middle, titles[one.contestant], "name", "end"),
                 element("rect", tip, x=_LEFT, y=y, width=max(width, 1.0), height=_ROW - 5.0, class_=css),
-                _text(_LEFT + width + 6, middle, figure, "value"),
+                element("line", x1=ends[0], x2=right, y1=y + _ROW / 2 - 2.5, y2=y + _ROW / 2 - 2.5, class_="error"),
+                _text(right + 6, middle, figure, "value"),
             ]
             y += _ROW
     ticks = [10.0**n for n in range(round(math.log10(low)), round(math.log10(high)) + 1)]
@@ -95,6 +114,12 @@ def plot(measured: Sequence[Measured], contestants: Sequence[Contestant]) -> str
     style = element("style", Markup(_STYLE))
     paper = element("rect", width="100%", height="100%", fill="#ffffff")
     return str(drawing(style, paper, *grid, axis, *marks, label=label, width=_WIDTH, height=y + 30))
+
+
+def _interval(net: Estimate) -> tuple[float, float]:
+    """From where to where it may be; an unknown error is drawn as none."""
+    error = net.error if math.isfinite(net.error) else 0.0
+    return net.value - error, net.value + error
 
 
 def _tick(x: float, bottom: float, figure: str) -> Markup:

@@ -1,7 +1,7 @@
-"""Runs contestants in turn, each work over the whole dataset and over an all but empty one.
+"""Runs contestants in turn, each work over datasets of growing sizes.
 
-What a process costs whatever is in it (the JVM, imports, Great Expectations, a broker) is measured with the small
-dataset and subtracted: both are kept.
+What a process costs whatever is in it (the JVM, imports, Great Expectations, a broker) is where the line through the
+runs begins; what each record costs is how it rises.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import os
 import shutil
 import sys
 from dataclasses import asdict, dataclass, field, replace
-from statistics import median
+from functools import cached_property
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import by_key, differences, load, save
 from benchmarks.contestants.floor import answer_path
 from benchmarks.dataset import Dataset, Parameters
 from benchmarks.measure import Cost, measure
+from benchmarks.regression import Estimate, Line, fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,85 +29,114 @@ if TYPE_CHECKING:
     from benchmarks.works import Work
 
 EMPTY_RECORDS = 1_000
-"""Of the small dataset."""
+"""Of the small one of two datasets, where a line goes through two sizes only."""
 
 
 @dataclass
 class Measured:
-    """What one contestant's run of one work cost, and what was wrong with its answer.
+    """What one contestant's runs of one work cost, and what was wrong with its answers.
 
     Attributes:
-        records: Read from the whole dataset, more than from the small one.
-        full: Each repeat's cost over the whole dataset.
-        empty: ... over the small one.
+        costs: Of each repeat, by the size of the dataset.
+        read: How many records a dataset of a size has for this work, where it is not the size.
         differences: From Hindstream's answer, as sentences.
-        details: What the contestant says of its run, of the first repeat.
+        details: What the contestant says of its first run over the most records.
     """
 
     contestant: str
     work: str
-    records: int
-    full: list[Cost] = field(default_factory=list)
-    empty: list[Cost] = field(default_factory=list)
+    costs: dict[int, list[Cost]] = field(default_factory=dict)
+    read: dict[int, int] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
 
+    def add(self, size: int, cost: Cost) -> None:
+        """Takes down a run over a dataset of that size."""
+        self.costs.setdefault(size, []).append(cost)
+        self.__dict__.pop("cpu", None)
+
+    @cached_property
+    def cpu(self) -> Line:
+        """CPU seconds by records."""
+        runs = [(self.records(size), cost.cpu_seconds) for size, costs in self.costs.items() for cost in costs]
+        return fit([records for records, _ in runs], [seconds for _, seconds in runs])
+
     @property
-    def gross_us(self) -> float:
-        """CPU microseconds a record, the start included; the least counts, as what disturbs only adds to it."""
-        return min(cost.cpu_seconds for cost in self.full) / self.records * 1e6
+    def largest(self) -> int:
+        """The largest size."""
+        return max(self.costs)
+
+    def records(self, size: int) -> int:
+        """How many are read of a dataset of that size."""
+        return self.read.get(size, size)
+
+    @property
+    def net(self) -> Estimate:
+        """CPU microseconds that a record adds."""
+        return self.cpu.slope.scaled(1e6)
 
     @property
     def net_us(self) -> float:
-        """CPU microseconds a record without what the small dataset costs.
+        """... without its error, and nothing in place of less."""
+        return max(self.net.value, 0.0)
 
-        The median of the repeats' differences: a machine that is now faster, now slower, is mostly the same for both
-        runs of a repeat, while the least of all runs may come from different times.
-        """
-        differences = [full.cpu_seconds - empty.cpu_seconds for full, empty in zip(self.full, self.empty, strict=True)]
-        return max(median(differences), 0.0) / self.records * 1e6
+    def gross(self, size: int) -> Estimate:
+        """CPU microseconds a record, the start included, over a dataset of that size."""
+        return self.cpu.mean([cost.cpu_seconds for cost in self.costs[size]]).scaled(1e6 / self.records(size))
+
+    @property
+    def gross_us(self) -> float:
+        """... over the largest, without its error."""
+        return self.gross(self.largest).value
+
+    def wall_seconds(self, size: int) -> float:
+        """From start to end, the mean of the repeats."""
+        return fmean(cost.wall_seconds for cost in self.costs[size])
 
     @property
     def peak_memory_bytes(self) -> int:
-        """The most that a run over the whole dataset took."""
-        return max(cost.peak_memory_bytes for cost in self.full)
+        """The most that a run over the largest took."""
+        return max(cost.peak_memory_bytes for cost in self.costs[self.largest])
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""
-        return {**asdict(self), "gross_us": self.gross_us, "net_us": self.net_us}
+        return {
+            **asdict(self),
+            "net_us": self.net.as_json(),
+            "start_seconds": self.cpu.start.as_json(),
+            "gross_us": {size: self.gross(size).as_json() for size in self.costs},
+        }
 
 
 class Runner:
-    """Runs works over datasets of one set of parameters.
+    """Runs works over datasets that differ in their size.
 
     Args:
         folder: For all that is made.
-        parameters: Of the whole dataset.
+        parameters: Of all datasets, but for their size.
+        sizes: Records of ``clicks`` in each.
     """
 
-    def __init__(self, folder: Path, parameters: Parameters) -> None:
+    def __init__(self, folder: Path, parameters: Parameters, sizes: Sequence[int]) -> None:
         self._folder = folder
-        self.full = Dataset.generate(folder / "full", parameters)
-        self.empty = Dataset.generate(folder / "empty", replace(parameters, records=EMPTY_RECORDS))
+        self.datasets = [Dataset.generate(folder / str(n), replace(parameters, records=n)) for n in sorted(sizes)]
 
     def run(self, contestants: Sequence[Contestant], works: Sequence[Work], repeats: int) -> list[Measured]:
         """Each contestant with each of its works; in turn, so that what else runs here disturbs all alike."""
         for contestant in contestants:
             contestant.build()
-            for dataset in (self.full, self.empty):
+            for dataset in self.datasets:
                 contestant.prepare(dataset)
-        measured = [
-            Measured(c.name, w.name, w.records(self.full) - w.records(self.empty))
-            for w in works
-            for c in contestants
-            if w.name in c.works
-        ]
+        measured = [Measured(c.name, w.name) for w in works for c in contestants if w.name in c.works]
         by_name, works_by_name = {c.name: c for c in contestants}, {w.name: w for w in works}
+        for one in measured:  # not counted: compiled code and the system's caches are not there the first time
+            self._measure(by_name[one.contestant], works_by_name[one.work], self.datasets[0], one)
         for _ in range(repeats):
             for one in measured:
                 contestant, work = by_name[one.contestant], works_by_name[one.work]
-                one.empty.append(self._measure(contestant, work, self.empty, one))
-                one.full.append(self._measure(contestant, work, self.full, one))
+                for dataset in self.datasets:
+                    one.read[dataset.parameters.records] = work.records(dataset)
+                    one.add(dataset.parameters.records, self._measure(contestant, work, dataset, one))
         return measured
 
     def _measure(self, contestant: Contestant, work: Work, dataset: Dataset, into: Measured) -> Cost:
@@ -123,10 +154,11 @@ class Runner:
             wrong = differences(work, answer, by_key(load(reference)), is_exact=contestant.is_exact)
             into.differences += [sentence for sentence in wrong if sentence not in into.differences]
         details = output / "phases.json"
-        if dataset is self.full and details.exists():
+        if dataset is self.datasets[-1] and details.exists():
             into.details = into.details or json.loads(details.read_text(encoding="utf-8"))
-        size = "full" if dataset is self.full else "empty"
         said = f"{cost.wall_seconds:.1f} s, {cost.cpu_seconds:.2f} CPU s, {cost.peak_memory_bytes / 2**20:,.0f} MiB"
-        print(f"{contestant.name} {work.name} {size}: {said}", *into.differences, sep="; ", flush=True)
+        print(
+            f"{contestant.name} {work.name} {work.records(dataset):,}: {said}", *into.differences, sep="; ", flush=True
+        )
         shutil.rmtree(output)
         return cost

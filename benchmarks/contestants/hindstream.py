@@ -1,4 +1,4 @@
-"""Hindstream itself: one slice through all phases on Spark, as ``hindstream run`` does it."""
+"""Hindstream itself: one slice through all phases, as ``hindstream run`` does it, on Spark and in one process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -37,6 +37,7 @@ class Hindstream(Contestant):
     )
     is_exact = True
     agrees = tuple(WORKS)
+    engine: ClassVar[str] = "spark"
 
     def lay_out(self, work: Work, dataset: Dataset, output: Path) -> None:
         """A warehouse of its own; the files are the same ones."""
@@ -44,7 +45,7 @@ class Hindstream(Contestant):
 
     def command(self, work: Work, dataset: Dataset, output: Path) -> list[str]:
         """See `main`."""
-        return self.module(work.name, output)
+        return self.module(work.name, output, self.engine)
 
     def answer(self, work: Work, output: Path) -> pa.Table:
         """What is published."""
@@ -63,10 +64,23 @@ class Hindstream(Contestant):
         return pa.table({name: columns[name] for name in work.answer.names}).cast(work.answer)
 
 
-def main(work: str, output: str) -> None:
+class HindstreamLocal(Hindstream):
+    """The same without Spark: ``hindstream run --engine local``."""
+
+    name = "hindstream-local"
+    title = "Hindstream, local"
+    settings = (
+        "the same run with --engine local: all phases in one process, started for it, task after task, without Spark; "
+        "settings as they come"
+    )
+    engine = "local"
+
+
+def main(work: str, output: str, engine: str) -> None:
     """Runs one slice over the topics in ``output``; what it cost by phase goes into ``phases.json`` there."""
     folder = Path(output)
     places = {"warehouse": str(folder / "warehouse"), "state_dir": str(folder / "state"), "spark_master": MASTER}
+    places["engine"] = engine
     result = run_slice(job(work), load_settings(places, environ={}))
     if isinstance(result, NothingToDo):
         raise SystemExit(str(result))

@@ -26,7 +26,9 @@ def main() -> None:
     names = [contestant.name for contestant in CONTESTANTS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these contestants alone")
     parser.add_argument("--queries", nargs="+", choices=list(ANSWERS), default=list(ANSWERS), help="these alone")
-    parser.add_argument("--repeats", type=int, default=1, help="of each pair of runs: their median difference counts")
+    parser.add_argument(
+        "--repeats", type=int, default=1, help="of each pair of runs: the line through all of them counts"
+    )
     parser.add_argument("--output", type=Path, default=Path("nexmark.json"), help="where the figures go, as JSON")
     arguments = vars(parser.parse_args())
     only, queries, repeats, output = (arguments.pop(name) for name in ("only", "queries", "repeats", "output"))

@@ -32,8 +32,11 @@ def table(measured: Sequence[Measured], contestants: Sequence[Contestant]) -> st
         theirs += [{q: us for q in queries if (us := published.us(q)) is not None} for published in PUBLISHED]
         label = what.removesuffix("_us")
         rows.append([f"{label} / Hindstream", *(_ratio(them, base) for them in theirs)])
-    events = count_text(max(one.records for one in measured))
-    legend = f"{events} events; CPU microseconds an event, net / gross; peak memory"
+    events = count_text(max(one.largest for one in measured))
+    legend = (
+        f"{events} events; CPU microseconds an event, net / gross; peak memory; ± marks what is uncertain by more "
+        "than a fifth, with a question mark where more repeats have to tell"
+    )
     return f"{legend}\n\n{aligned(rows)}"
 
 
@@ -50,7 +53,7 @@ def _cell(one: Measured | None, contestant: Contestant, query: str) -> str:
     if one is None:
         return ""
     mark = " WRONG" if one.differences else " *" if query in contestant.differs else ""
-    return f"{one.net_us:.2f} / {one.gross_us:.2f}, {bytes_text(one.peak_memory_bytes)}{mark}"
+    return f"{one.net.text(2)} / {one.gross_us:.2f}, {bytes_text(one.peak_memory_bytes)}{mark}"
 
 
 def _figure(us: float | None) -> str:

@@ -1,7 +1,7 @@
 """Runs contestants in turn, each query over the whole dataset and over an all but empty one.
 
-What a process costs whatever is in it is measured with the small dataset and subtracted: both are kept. Every answer is
-compared with DuckDB's, which is computed once and not measured.
+What a process costs whatever is in it is where the line through both begins: see `benchmarks.regression`. Every answer
+is compared with DuckDB's, which is computed once and not measured.
 """
 
 from __future__ import annotations
@@ -41,13 +41,12 @@ class Runner:
             contestant.build()
             for dataset in (self.full, self.empty):
                 contestant.prepare(dataset)
-        events = self.full.parameters.events - self.empty.parameters.events
-        measured = [Measured(c.name, query, events) for query in queries for c in contestants if query in c.queries]
+        measured = [Measured(c.name, query) for query in queries for c in contestants if query in c.queries]
         by_name = {contestant.name: contestant for contestant in contestants}
         for _ in range(repeats):
             for one in measured:
-                one.empty.append(self._measure(by_name[one.contestant], self.empty, one))
-                one.full.append(self._measure(by_name[one.contestant], self.full, one))
+                for dataset in (self.empty, self.full):
+                    one.add(dataset.parameters.events, self._measure(by_name[one.contestant], dataset, one))
         return measured
 
     def _measure(self, contestant: Contestant, dataset: Dataset, into: Measured) -> Cost:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 
 import pytest
 
 from benchmarks.answers import by_key, differences, save
 from benchmarks.contestants.floor import Floor, answer_path
+from benchmarks.contestants.hindstream import HindstreamLocal
 from benchmarks.contestants.registry import CONTESTANTS
 from benchmarks.contestants.script import Script
 from benchmarks.dataset import Dataset, Parameters
@@ -50,6 +52,15 @@ def test_answers_agree(contestant, work, dataset, tmp_path) -> None:
     answer = contestant.answer(WORKS[work], tmp_path)
     expected = by_key(reference.answer(work, dataset))
     assert differences(WORKS[work], answer, expected, is_exact=contestant.is_exact) == []
+
+
+def test_the_local_runner_agrees(dataset, tmp_path) -> None:
+    ours, output = HindstreamLocal(), tmp_path / "output"
+    ours.lay_out(WORKS["W4"], dataset, output)
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run(ours.command(WORKS["W4"], dataset, output), check=True, env=environ)
+    expected = by_key(reference.answer("W4", dataset))
+    assert differences(WORKS["W4"], ours.answer(WORKS["W4"], output), expected, is_exact=True) == []
 
 
 @pytest.mark.parametrize("work", WORKS)
