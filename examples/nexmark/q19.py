@@ -1,7 +1,7 @@
 """Nexmark q19, *top ten*: the ten highest bids of each auction, the earlier first of two equal ones.
 
-A table of lists, kept by a Python function, which is called for each bid: see the cost of that in
-docs/operators/windows.md.
+A table of lists, kept by a Python function. It is called for each bid, which costs far more than a compiled aggregation
+(docs/operators/aggregations.md).
 """
 
 from __future__ import annotations
