@@ -52,6 +52,9 @@ def main() -> None:
     )
     parser.add_argument("--scale", nargs=argparse.REMAINDER, help="python -m benchmarks.scale with these arguments")
     parser.add_argument("--nexmark", nargs=argparse.REMAINDER, help="python -m benchmarks.nexmark with these arguments")
+    parser.add_argument(
+        "--versioned", nargs=argparse.REMAINDER, help="python -m benchmarks.versioned with these arguments"
+    )
     guard = parser.add_mutually_exclusive_group()
     guard.add_argument("--check", action="store_true", help="hold small jobs against recorded.json, nothing else")
     guard.add_argument("--record", action="store_true", help="write recorded.json anew, nothing else")
@@ -61,7 +64,7 @@ def main() -> None:
         return
     if arguments.pop("check"):
         sys.exit(0 if check(arguments["repeats"]) else 1)
-    for other in ("scale", "nexmark"):
+    for other in ("scale", "nexmark", "versioned"):
         theirs = arguments.pop(other)
         if theirs is not None:  # in place of this process, since what it has imported would count as theirs
             os.execv(sys.executable, [sys.executable, "-m", f"benchmarks.{other}", *theirs])

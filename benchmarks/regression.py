@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,6 +140,14 @@ def fit(sizes: Sequence[float], costs: Sequence[float]) -> Line:
     deviations = scatter * np.sqrt(np.diag(np.linalg.inv(weighed.T @ weighed)))
     errors = [float(deviation) * _quantile(degrees) for deviation in deviations]
     return Line(Estimate(start, errors[0]), Estimate(slope / unit, errors[1] / unit), scatter, degrees)
+
+
+def mean_of(values: Sequence[float]) -> Estimate:
+    """The mean of repeats of one thing; of a single one the error is unknown."""
+    mean = fmean(values)
+    if len(values) < 2:
+        return Estimate(mean)
+    return Estimate(mean, stdev(values) / math.sqrt(len(values)) * _quantile(len(values) - 1))
 
 
 def _quantile(degrees_of_freedom: int) -> float:

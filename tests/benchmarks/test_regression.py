@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.regression import CONFIDENCE, Estimate, fit
+from benchmarks.regression import CONFIDENCE, Estimate, fit, mean_of
 
 SIZES = (500_000, 2_000_000, 5_000_000, 10_000_000)
 
@@ -93,6 +93,13 @@ def test_errors_of_a_ratio_add_up() -> None:
     assert ratio.relative_error == pytest.approx(0.25)
     assert Estimate(0.1, 0.2).over(Estimate(1.0, 0.1)) is None
     assert Estimate(1.0, 0.1).over(Estimate(-1.0, 0.1)) is None
+
+
+def test_a_mean_has_the_error_of_its_own_scatter() -> None:
+    found = mean_of([1.0, 2.0, 3.0])
+    assert found.value == 2.0
+    assert found.error == pytest.approx(4.3027 / math.sqrt(3), abs=1e-4)  # Student's t, two degrees of freedom
+    assert mean_of([1.0]).text(1) == "1.0 ±?"
 
 
 @pytest.mark.parametrize(("sizes", "costs"), [([5, 5], [1.0, 2.0]), ([1, 2], [0.0, 1.0])], ids=["one size", "nothing"])
