@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from hindstream.garbage import collect_seldom
@@ -15,8 +16,9 @@ def main() -> None:
     Modules are looked for in the current directory first, as with ``python -m hindstream``: a job may be
     ``PACKAGE.MODULE:NAME``.
     """
-    if not sys.flags.safe_path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    with suppress(OSError):  # the current directory has been deleted
+        if not sys.flags.safe_path and str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
     code = run_in_session()
     if code is not None:
         sys.exit(code)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import hindstream
 from hindstream.cli.arguments import JsonOrText
 from hindstream.session import messages
 from hindstream.session.place import is_ours, socket_path
@@ -33,25 +36,47 @@ def session_start(
     Example: hindstream session start
     """
     path = socket_path()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not is_ours(path):
-        step = "set XDG_RUNTIME_DIR to a folder that only you can open"
-        raise ConfigurationError("others can open the folder of the session", file=path.parent, next_step=step)
-    if (found := _asked("status")) is None:
-        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing does
-        command = [sys.executable, *flags, "-m", "hindstream.session.server", str(idle_minutes * 60)]
-        with path.with_suffix(".log").open("wb") as log:
-            process = subprocess.Popen(  # noqa: S603 - ourselves
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True
-            )
-            assert process.stdout is not None  # noqa: S101 - asked for
-            said = process.stdout.readline()
-        found = _asked("status")
-        if said != b"ready\n" or found is None:
-            lines = path.with_suffix(".log").read_text(errors="replace").strip().splitlines() or ["it says nothing"]
-            step = f"look at {path.with_suffix('.log')}; commands run as before without a session"
-            raise ConfigurationError(f"the session has not started: {lines[-1]}", next_step=step)
+    step = "set XDG_RUNTIME_DIR to a folder that only you can open"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_ours(path):
+            raise ConfigurationError("others can open the folder of the session", file=path.parent, next_step=step)
+        with path.with_suffix(".start").open("w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)  # another start may be under way
+            found = _asked("status") or _started(path, idle_minutes)
+    except OSError as error:
+        message = f"the folder of the session cannot be used: {error.strerror or error}"
+        raise ConfigurationError(message, file=path.parent, next_step=step) from error
     _show(found, output)
+
+
+def _started(path: Path, idle_minutes: float) -> dict[str, Any]:
+    """What a new session says of itself.
+
+    Raises:
+        ConfigurationError: It has not started.
+    """
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing does
+    command = [sys.executable, *flags, "-m", "hindstream.session.server", str(idle_minutes * 60)]
+    packages = Path(hindstream.__file__).parents[1]
+    nothing_else = path.parent if Path.cwd() != packages else packages  # modules of this directory are not of others
+    with path.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603 - ourselves
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=nothing_else,
+            start_new_session=True,
+        )
+        assert process.stdout is not None  # noqa: S101 - asked for
+        said = process.stdout.readline()
+    found = _asked("status")
+    if said != b"ready\n" or found is None:
+        lines = path.with_suffix(".log").read_text(errors="replace").strip().splitlines() or ["it says nothing"]
+        step = f"look at {path.with_suffix('.log')}; commands run as before without a session"
+        raise ConfigurationError(f"the session has not started: {lines[-1]}", next_step=step)
+    return found
 
 
 @session.command("status")

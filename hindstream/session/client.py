@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hindstream.session.place import is_ours, socket_path
@@ -23,8 +24,10 @@ def run_in_session() -> int | None:
         The exit code. None: there is no session, or it would not do the very same; the command has not begun.
     """
     path = socket_path()
-    if sys.argv[1:2] == ["session"] or not path.exists() or not is_ours(path):
+    if sys.argv[1:2] == ["session"] or not is_ours(path) or not path.exists():
         return None
+    if None in {sys.stdin, sys.stdout, sys.stderr} or (folder := _folder()) is None:
+        return None  # without a stream, our connection would be it
     from hindstream.session import messages  # noqa: PLC0415 - json and socket, only where there is a session
     from hindstream.session.place import traits  # noqa: PLC0415
 
@@ -41,7 +44,7 @@ def run_in_session() -> int | None:
             "argv": sys.argv,
             "path": sys.path,
             "environment": dict(os.environ),
-            "folder": os.getcwd(),  # noqa: PTH109 - as a text
+            "folder": folder,
             "umask": mask,
             "ignored": [number for number in _FORWARDED if signal.getsignal(number) is signal.SIG_IGN],
         }
@@ -54,21 +57,32 @@ def run_in_session() -> int | None:
         return _wait(connection, answer["pid"])
 
 
+def _folder() -> str | None:
+    """The current directory; None: a fork could not go there by its name."""
+    try:
+        name = os.getcwd()  # noqa: PTH109 - as a text
+        return name if os.path.samefile(name, ".") else None  # noqa: PTH121 - as a text
+    except OSError:
+        return None
+
+
 def _wait(connection: socket.socket, pid: int) -> int:
     """The exit code of the child, which gets the signals of this process."""
     from hindstream.session import messages  # noqa: PLC0415
 
     def forward(number: int, _: FrameType | None) -> None:
-        os.kill(pid, number)
+        with suppress(ProcessLookupError):  # it has ended just now
+            os.kill(pid, number)
 
     def pause(_: int, __: FrameType | None) -> None:
-        os.kill(pid, signal.SIGSTOP)
+        forward(signal.SIGSTOP, None)
         os.kill(os.getpid(), signal.SIGSTOP)
 
     for number in _FORWARDED:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as after nohup
             signal.signal(number, forward)
-    signal.signal(signal.SIGTSTP, pause)
+    if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGTSTP, pause)
     signal.signal(signal.SIGCONT, forward)
     ended, _ = messages.receive(connection)
     code = int(ended["exit"]) if ended else -signal.SIGKILL  # the session was killed, and all its children

@@ -45,9 +45,13 @@ def send(connection: socket.socket, message: dict[str, Any], descriptors: tuple[
 
 
 def receive(connection: socket.socket, most_descriptors: int = 0) -> tuple[dict[str, Any] | None, list[int]]:
-    """The next message and the descriptors that came along; None: the other side is gone."""
+    """The next message and the descriptors that came along; None: the other side is gone, or does not speak so."""
     try:
         data, descriptors, _, _ = socket.recv_fds(connection, LARGEST, most_descriptors)
     except OSError:
         return None, []
-    return (json.loads(data) if data else None), list(descriptors)
+    try:
+        message = json.loads(data)
+    except ValueError:
+        message = None
+    return (message if isinstance(message, dict) else None), list(descriptors)

@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import gc
 import importlib
+import importlib.machinery
 import io
 import os
 import random
@@ -23,14 +24,14 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from hindstream.garbage import collect_seldom
 from hindstream.session import messages
-from hindstream.session.place import socket_path, traits
+from hindstream.session.place import PACKAGES, socket_path, traits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 COMMAND_LINE = "hindstream.cli.main"
 
@@ -53,6 +54,8 @@ PRELOADED = (
 
 _SET_PARENT_DEATH_SIGNAL = 1
 _BACKLOG = 16
+_STREAMS = 3
+_MODULES = {ending.removeprefix(".") for ending in importlib.machinery.all_suffixes()}
 
 
 def preload() -> None:
@@ -67,8 +70,9 @@ def preload() -> None:
 def state_of_code() -> tuple[int, int]:
     """How many files the packages have, and when the newest was changed: also whether others were installed."""
     root = Path(__file__).parents[2]
-    changed = [time_ns for package in ("hindstream", "statelib") for time_ns in _changed(str(root / package))]
-    installed = [int(Path(path).stat().st_mtime_ns) for path in sys.path if path.endswith("-packages")]
+    changed = [time_ns for package in PACKAGES for time_ns in _changed(str(root / package))]
+    folders = [Path(path) for path in sys.path if path.endswith("-packages")]
+    installed = [path.stat().st_mtime_ns for path in folders if path.exists()]
     return len(changed), max(changed + installed)
 
 
@@ -90,17 +94,23 @@ class Session:
         idle_seconds: It ends when no command has run for so long.
         code: `state_of_code` before the imports.
         look: Tells it anew.
+        lock: Held for as long as it takes commands.
     """
 
     listener: socket.socket
     idle_seconds: float
     code: tuple[int, int]
     look: Callable[[], tuple[int, int]]
+    lock: IO[str]
     started: float = field(default_factory=time.time)
     commands: int = 0
     ending: bool = False
+    _socket: tuple[int, int] | None = None
     _children: dict[int, socket.socket] = field(default_factory=dict)
     _selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
+
+    def __post_init__(self) -> None:
+        self._socket = self._found()
 
     def serve(self) -> dict[str, Any] | None:
         """Serves until it is stopped, or idle for too long, and all commands have ended.
@@ -126,7 +136,7 @@ class Session:
             self._reap()
             if self._children:
                 idle_since = time.monotonic()
-            elif time.monotonic() - idle_since > self.idle_seconds:
+            if time.monotonic() - idle_since > self.idle_seconds or self._found() != self._socket:
                 self._end()
         return None
 
@@ -139,22 +149,24 @@ class Session:
         """Does what a client asks; in a child, gives the request."""
         request, descriptors = messages.receive(connection, 3)
         if request is None:  # it is gone, and takes its command along
-            for pid in [pid for pid, of in self._children.items() if of is connection]:
-                os.kill(pid, signal.SIGKILL)
-                del self._children[pid]
+            for child in [child for child, of in self._children.items() if of is connection]:
+                os.kill(child, signal.SIGKILL)
+                del self._children[child]
             self._forget(connection)
-        elif request["do"] == "run" and (why := self._refused(request)) is None:
-            pid = _fork()
+        elif request.get("do") == "run":
+            why = self._refused(request, descriptors)
+            pid = _fork() if why is None else None
             if pid == 0:
                 return {**request, "descriptors": descriptors}
-            self.commands += 1
-            self._children[pid] = connection
-            messages.send(connection, {"pid": pid})
-        elif request["do"] == "run":
-            messages.send(connection, {"refused": why})
-            self._forget(connection)
+            if pid is None:
+                messages.send(connection, {"refused": why or "there can be no more processes"})
+                self._forget(connection)
+            else:
+                self.commands += 1
+                self._children[pid] = connection
+                messages.send(connection, {"pid": pid})
         else:
-            if request["do"] == "stop":
+            if request.get("do") == "stop":
                 self._end()
             messages.send(connection, self._status())
             self._forget(connection)
@@ -162,15 +174,25 @@ class Session:
             os.close(descriptor)
         return None
 
-    def _refused(self, request: dict[str, Any]) -> str | None:
+    def _refused(self, request: dict[str, Any], descriptors: list[int]) -> str | None:
         if self.ending:
             return "the session ends"
-        if self.look() != self.code:
+        if self._has_changed():
             self._end()
             return "files of the packages have changed"
+        if len(descriptors) != _STREAMS:
+            return "too many files are open"
         mine = traits()
         differing = [name for name, value in request["traits"].items() if mine.get(name) != value]
+        if not differing and (hidden := hidden_modules(request["path"])):
+            return f"another {', '.join(sorted(hidden))}"
         return f"another {', '.join(differing)}" if differing else None
+
+    def _has_changed(self) -> bool:
+        try:
+            return self.look() != self.code
+        except OSError:  # they are being replaced
+            return True
 
     def _status(self) -> dict[str, Any]:
         return {
@@ -196,10 +218,21 @@ class Session:
                 self._forget(connection)
 
     def _end(self) -> None:
-        """Takes no more commands."""
+        """Takes no more commands, and lets another session begin."""
         if not self.ending:
             self.ending = True
-            Path(self.listener.getsockname()).unlink(missing_ok=True)
+            with suppress(OSError):
+                if self._found() == self._socket:  # or it is of another session already
+                    Path(self.listener.getsockname()).unlink()
+            fcntl.flock(self.lock, fcntl.LOCK_UN)
+
+    def _found(self) -> tuple[int, int] | None:
+        """Which file is where clients look; None: none, somebody has deleted it."""
+        try:
+            of = Path(self.listener.getsockname()).lstat()
+        except OSError:
+            return None
+        return of.st_dev, of.st_ino
 
     def _forget(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
@@ -219,12 +252,32 @@ class Session:
             one.close()
 
 
-def _fork() -> int:
-    """A child dies with the session, since nobody would tell its client of its end."""
+def hidden_modules(path: Iterable[str]) -> set[str]:
+    """Imported modules in whose place a process with that path for modules would have imported others."""
+    imported = {name for name in sys.modules if "." not in name}
+    mine = {os.path.realpath(folder) for folder in sys.path}
+    found = set[str]()
+    for folder in path:
+        if os.path.realpath(folder) in mine:
+            continue
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                name, _, ending = entry.name.partition(".")
+                is_module = ending in _MODULES or (not ending and Path(entry.path, "__init__.py").exists())
+                if name in imported and is_module:
+                    found.add(name)
+    return found
+
+
+def _fork() -> int | None:
+    """A child dies with the session, since nobody would tell its client of its end. None: there can be no child."""
     session = os.getpid()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads: those of OpenBLAS, which knows of forks
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            return None
     if pid == 0:
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != session:
@@ -244,9 +297,9 @@ def become(request: dict[str, Any]) -> None:
     os.chdir(request["folder"])
     sys.path[:], sys.argv[:] = request["path"], request["argv"]
     sys.modules["__main__"].__package__ = request["package"]  # by which help names the program
-    sys.stdin = sys.__stdin__ = _stream(0, "r", "strict")  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = _stream(1, "w", "strict")  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _stream(2, "w", "backslashreplace")  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = _stream(0, "r")  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _stream(1, "w")  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _stream(2, "w")  # type: ignore[misc]
     for number in request["ignored"]:
         signal.signal(number, signal.SIG_IGN)
     random.seed()
@@ -254,12 +307,15 @@ def become(request: dict[str, Any]) -> None:
         sys.modules["numpy"].random.seed()
 
 
-def _stream(descriptor: int, mode: str, errors: str) -> io.TextIOWrapper:
-    """A standard stream as Python opens it."""
-    encoding = (sys.__stdin__, sys.__stdout__, sys.__stderr__)[descriptor].encoding  # type: ignore[union-attr]
-    raw: Any = open(descriptor, f"{mode}b", closefd=False)  # noqa: SIM115
-    by_line = mode == "w" and (errors == "backslashreplace" or raw.isatty())
-    return io.TextIOWrapper(raw, encoding=encoding, errors=errors, line_buffering=by_line)
+def _stream(descriptor: int, mode: str) -> io.TextIOWrapper:
+    """A standard stream as Python opens it: encoded as the session's own is."""
+    own: Any = (sys.__stdin__, sys.__stdout__, sys.__stderr__)[descriptor]
+    at_once = mode == "w" and own.write_through  # as by PYTHONUNBUFFERED
+    raw: Any = open(descriptor, f"{mode}b", buffering=0 if at_once else -1, closefd=False)  # noqa: SIM115
+    by_line = mode == "w" and not at_once and (descriptor == 2 or raw.isatty())  # noqa: PLR2004
+    return io.TextIOWrapper(
+        raw, encoding=own.encoding, errors=own.errors, line_buffering=by_line, write_through=at_once
+    )
 
 
 def main() -> None:
@@ -282,7 +338,7 @@ def main() -> None:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 1)
             gc.freeze()  # or the collector of each child would copy all pages
-            request = Session(listener, float(sys.argv[1]), code, state_of_code).serve()
+            request = Session(listener, float(sys.argv[1]), code, state_of_code, lock).serve()
         if request is None:
             return
     become(request)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hindstream.session import messages
+from hindstream.session.place import FIXED_AT_START
 from hindstream.session.server import _changed
 from tests.command import hindstream, run
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
@@ -56,7 +58,8 @@ def job() -> Job:
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Path]:
     """A runtime folder; the path of a socket cannot be long."""
-    with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as folder, pytest.MonkeyPatch.context() as patched:
+        patched.delenv("PYTHONUNBUFFERED", raising=False)
         yield Path(folder)
 
 
@@ -268,6 +271,43 @@ def test_a_session_that_is_killed_takes_its_commands_along(folder: Path) -> None
             assert again["running"]
 
 
+def test_the_next_session_need_not_wait_for_the_last_one(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as other:
+        environ = {"XDG_RUNTIME_DIR": other}
+        with started(environ) as first:
+            process, _ = sleeping(folder, environ)
+            hindstream("session", "stop", cwd=folder, **environ)
+            with started(environ) as second:
+                assert is_there(first["pid"])
+                process.terminate()
+                process.communicate()
+                wait_until(lambda: not is_there(first["pid"]))
+                assert status(environ)["pid"] == second["pid"]
+
+
+def test_a_session_whose_folder_is_deleted_ends(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as other:
+        environ = {"XDG_RUNTIME_DIR": other}
+        with started(environ) as first:
+            shutil.rmtree(Path(other) / "hindstream")
+            assert hindstream("describe", "jobs.quiet:job", cwd=folder, **environ).returncode == 0
+            with started(environ) as second:
+                wait_until(lambda: not is_there(first["pid"]))
+                assert status(environ)["pid"] == second["pid"]
+
+
+def test_two_starts_at_once_start_one(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as other:
+        environ = {"XDG_RUNTIME_DIR": other}
+        start = f"{sys.executable} -m hindstream session start --output json"
+        done = run("bash", "-c", f"{start} & {start} & wait", cwd=folder, **environ)
+        try:
+            assert len({json.loads(line)["pid"] for line in done.stdout.splitlines()}) == 1, done.stderr
+            assert done.stderr == ""
+        finally:
+            hindstream("session", "stop", cwd=folder, **environ)
+
+
 def test_a_stopped_session_lets_commands_end(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as other:
         environ = {"XDG_RUNTIME_DIR": other}
@@ -281,7 +321,9 @@ def test_a_stopped_session_lets_commands_end(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "environ"), [(["-X", "dev"], {}), ([], {"OMP_NUM_THREADS": "7"}), ([], {"TZ": "Asia/Tokyo"})], ids=str
+    ("flags", "environ"),
+    [(["-X", "dev"], {}), (["-u"], {}), ([], {"OMP_NUM_THREADS": "7"}), ([], {"TZ": "Asia/Tokyo"})],
+    ids=str,
 )
 def test_what_would_not_be_the_same_runs_by_itself(
     flags: list[str], environ: dict[str, str], folder: Path, session: dict[str, str]
@@ -291,6 +333,117 @@ def test_what_would_not_be_the_same_runs_by_itself(
     done = run(*command, cwd=folder, **environ, **session)
     assert done.returncode == 0, done.stderr
     assert status(session)["commands"] == before
+
+
+def shell(command: str, folder: Path, session: dict[str, str]) -> bool:
+    """Whether a command of a shell does what it does without a session, in which it was run if this says so.
+
+    ``{hindstream}`` stands for a command that describes a job.
+    """
+    before = status(session)["commands"]
+    script = command.format(hindstream=f"{sys.executable} -m hindstream describe jobs.quiet:job")
+    alone, inside = (run("bash", "-c", script, cwd=folder, **of) for of in ({}, session))
+    assert (inside.returncode, inside.stdout) == (alone.returncode, alone.stdout)
+    assert inside.stderr.splitlines()[-1:] == alone.stderr.splitlines()[-1:]  # frames above are others
+    return status(session)["commands"] > before
+
+
+@pytest.mark.parametrize(
+    ("command", "inside"),
+    [
+        ("{hindstream} <&-", False),
+        ("{hindstream} >&-", False),
+        ("{hindstream} 2>&-", False),
+        ("{hindstream} <&- >&- 2>&-", False),
+        ("nice -n 3 {hindstream}", False),
+        ("mkdir gone; cd gone; rmdir ../gone; {hindstream}", False),
+        ("head -c 250000 /dev/zero | tr '\\0' a > large; A=$(head -c 120000 large) B=$A {hindstream}", False),
+        ("{hindstream} | head -1", True),
+        ("{hindstream} > /dev/full", True),
+        ("{hindstream} $'\\xff'; LC_ALL=C {hindstream} $'\\xff'", True),
+        ("exec 3>&1; {hindstream} 2>&1 >&3 | tail -1", True),
+        ("timeout -s INT 20 {hindstream}", True),
+        ("setsid -w {hindstream}", True),
+    ],
+)
+def test_shells_start_commands_as_ever(command: str, inside: bool, folder: Path, session: dict[str, str]) -> None:
+    assert shell(command, folder, session) == inside
+
+
+def test_many_commands_run_at_once(folder: Path, session: dict[str, str]) -> None:
+    assert shell("for i in {{1..20}}; do {hindstream} > $i & done; wait; cat {{1..20}}", folder, session)
+
+
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [("pandas.py", False), ("yaml/__init__.py", False), ("yaml/data.txt", True), ("others.py", True)],
+)
+def test_modules_of_the_folder_come_first(name: str, inside: bool, folder: Path, session: dict[str, str]) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("")
+    before = status(session)["commands"]
+    hindstream("describe", "jobs.quiet:job", cwd=folder, **session)
+    assert (status(session)["commands"] > before) == inside
+
+
+def test_an_edited_job_is_the_edited_one(folder: Path, session: dict[str, str]) -> None:
+    edit = 'cp jobs/quiet.py kept; sed -i \'s/"out"/"elsewhere"/\' jobs/quiet.py'
+    assert shell(f"{{hindstream}}; {edit}; {{hindstream}}; cp kept jobs/quiet.py", folder, session)
+
+
+@pytest.mark.parametrize("said", [b"nonsense", b"[]", b"{}", b'{"do": "run", "traits": {}}', b"\xff"])
+def test_a_session_outlives_nonsense(said: bytes, runtime: Path, session: dict[str, str]) -> None:
+    connection = messages.connect(str(next(runtime.rglob("*.sock"))))
+    assert connection is not None
+    with connection:
+        connection.send(said)
+        connection.recv(1 << 16)
+    assert status(session)["running"]
+
+
+@pytest.mark.parametrize("place", ["/" + "long" * 100, "/dev/null"])
+def test_a_folder_that_cannot_be_is_told_by_start_alone(place: str, folder: Path) -> None:
+    assert hindstream("describe", "jobs.quiet:job", cwd=folder, XDG_RUNTIME_DIR=place).returncode == 0
+    done = hindstream("session", "start", cwd=folder, XDG_RUNTIME_DIR=place)
+    assert (done.returncode, done.stderr.count("\n")) == (78, 1)
+    assert "the folder of the session cannot be used" in done.stderr
+
+
+_READ_AT_IMPORT = """
+import os, json
+names = set()
+class Told(os._Environ):
+    def __getitem__(self, name):
+        names.add(name)
+        return super().__getitem__(name)
+    def __contains__(self, name):
+        names.add(name)
+        return super().__contains__(name)
+os.environ.__class__ = Told
+from hindstream.session import server
+before = {**os.environ}
+names.clear()
+server.preload()
+print(json.dumps([sorted(names), before == {**os.environ}]))
+"""
+
+_READ_FOR_NOTHING = {
+    *("COLUMNS", "LINES"),  # the width of a table that numba keeps of its types
+    *("HOME", "_PYTHON_PROJECT_BASE", "_PYTHON_SYSCONFIGDATA_NAME"),  # the paths of the interpreter
+    *("SOURCE_DATE_EPOCH", "VS_PROFILER"),  # f2py's files and Windows
+}
+
+
+def test_variables_that_imports_read_are_fixed() -> None:
+    given = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_AT_IMPORT], env=given, cwd=Path(__file__).parents[3],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    names, same = json.loads(done.stdout)
+    assert same
+    free = {name for name in names if not name.startswith(FIXED_AT_START)}
+    assert free - _READ_FOR_NOTHING - {*given, "LC_CTYPE"} == set()
 
 
 def test_there_is_one_session(session: dict[str, str]) -> None:
@@ -318,12 +471,20 @@ def test_a_folder_that_others_can_open_has_no_session(folder: Path) -> None:
         assert "others can open the folder" in done.stderr
 
 
-def test_a_session_of_older_code_refuses_and_ends(folder: Path) -> None:
-    code = (
-        "import sys; sys.argv[1:] = ['60']; from hindstream.session import server;"
-        "told = iter([(1, 1), (2, 2)]); server.state_of_code = lambda: next(told); server.preload = lambda: None;"
-        "server.main()"
-    )
+_CHANGED = "told = iter([(1, 1), (2, 2)]); server.state_of_code = lambda: next(told)"
+_BEING_REPLACED = "told = iter([(1, 1)]); server.state_of_code = lambda: next(told, None) or open('/nowhere')"
+_NO_PROCESS = """
+def fork():
+    server.signal.raise_signal(server.signal.SIGTERM)  # or the session would not end
+    raise BlockingIOError
+server.os.fork = fork
+"""
+
+
+@pytest.mark.parametrize("what", [_CHANGED, _BEING_REPLACED, _NO_PROCESS], ids=["changed", "replaced", "no-process"])
+def test_a_session_that_cannot_do_it_refuses_and_ends(what: str, folder: Path) -> None:
+    begin = "import sys; sys.argv[1:] = ['60']; from hindstream.session import server; server.preload = lambda: None"
+    code = f"{begin}\n{what}\nserver.main()"
     with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as other:
         environ = {"XDG_RUNTIME_DIR": other}
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HINDSTREAM_")}
