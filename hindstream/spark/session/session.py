@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.spark.session.java import find_java
 from hindstream.spark.session.start import check_local_dirs, start_error
-from statelib.errors.kinds import ConfigurationError, HindstreamError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -82,7 +82,7 @@ def start_ahead(settings: Settings) -> None:
         return
 
     def start() -> None:
-        with suppress(HindstreamError):
+        with suppress(Exception):  # of any kind: a thread's would be printed as a traceback beside it
             spark_context(settings)
 
     Thread(target=start, name="start Spark", daemon=True).start()

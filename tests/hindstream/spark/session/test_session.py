@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def test_local_spark_stays_on_the_loopback_and_a_cluster_does_not() -> None:
 
 _A_WORKERS_SURROUNDINGS = """
 import sys
+import threading
 import pyarrow as pa
 from hindstream.spark.session.session import spark_session
 from statelib.settings.settings import load_settings
@@ -91,3 +93,22 @@ def test_a_submitted_driver_keeps_its_master() -> None:
 def test_nothing_is_written_to_the_working_directory(tmp_path: Path) -> None:
     found = options(state_dir=str(tmp_path / "state"))
     assert found["spark.sql.warehouse.dir"].startswith(str(tmp_path))
+
+
+def test_what_goes_wrong_ahead_is_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    tried = threading.Event()
+
+    def fail(_: object) -> None:
+        tried.set()
+        raise ValueError("Cannot run multiple SparkContexts at once")  # PySpark's, of no kind of its own
+
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(session, "spark_context", fail)
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    session.start_ahead(load_settings({}, environ={}))
+    assert tried.wait(10)
+    for thread in threading.enumerate():
+        if thread.name == "start Spark":
+            thread.join(10)
+    assert told == []
