@@ -6,12 +6,22 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.operators.aggregation.definition import several, single
-from statelib.operators.aggregation.sql_functions import count, max_, sum_
+from statelib.operators.aggregation.sql_functions import (
+    arg_max,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    stddev,
+    sum_,
+)
 from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows import operator as window_aggregate
@@ -22,7 +32,8 @@ from statelib.stores.backend import WriteBatch
 from tests.operators.chain import Chain, Record, rows_of
 
 KEYS = st.sampled_from([None, "", "a", "a\x00", "a\x00\x00b", "ab", "abcdefghi", "abcdefghj"])
-VALUES = pa.struct([("x", pa.int64()), ("y", pa.float64())])
+VALUES = pa.struct([("x", pa.int64()), ("y", pa.float64()), ("text", pa.string())])
+TEXTS = st.sampled_from(["", "p", "a text that is longer"])
 UNBOUNDED = BufferConfig.unbounded()
 HEADERS = st.sampled_from([None, None, b"x", b"y"])
 BUFFERS = st.sampled_from(
@@ -33,7 +44,15 @@ BUFFERS = st.sampled_from(
     ]
 )
 AGGREGATORS = st.sampled_from(
-    [several(n=count(), xs=sum_("x")), several(xs=sum_("x"), most=max_("y")), single(count("x"))]
+    [
+        several(n=count(), xs=sum_("x")),
+        several(xs=sum_("x"), most=max_("y")),
+        single(count("x")),
+        several(text=arg_max("text", by="x"), last=last("x"), n=count(where=pc.field("value", "x") > 3)),
+        several(latest=last("text", by_time=True), deviation=stddev("y"), texts=count_distinct("text")),
+        single(first("text")),
+        single(max_("text")),
+    ]
 )
 
 
@@ -41,7 +60,7 @@ AGGREGATORS = st.sampled_from(
 def histories(draw: st.DrawFn) -> list[Record]:
     """Time goes on in steps, some records are late; half of the histories have no null."""
     numbers = st.integers(-9, 9) if draw(st.booleans()) else st.none() | st.integers(-9, 9)
-    values = st.fixed_dictionaries({"x": numbers, "y": numbers.map(lambda x: x if x is None else x / 4)})
+    values = st.fixed_dictionaries({"x": numbers, "y": numbers.map(lambda x: x if x is None else x / 4), "text": TEXTS})
     now, records = 0, []
     for _ in range(draw(st.integers(0, 50))):
         now += draw(st.sampled_from([0, 0, 1, 3, 20]))
