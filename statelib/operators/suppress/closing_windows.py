@@ -25,7 +25,7 @@ from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.suppress.codec import BufferedRows
 from statelib.operators.suppress.departures import Departures, in_departure_order
 from statelib.operators.suppress.layout_kernel import FIGURES, NOT_STORED, buffer_keys
-from statelib.operators.suppress.occupancy_kernel import follow
+from statelib.operators.suppress.occupancy_kernel import NO_BYTES, follow
 from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.operators.windows.stored_windows import WindowResults
 from statelib.records.batch import NO_TIMESTAMP
@@ -125,9 +125,10 @@ class ClosingWindows:
         left, left_bytes = self._take_out(after_ms, self._horizon_ms)
         trigger, leaving = np.empty(len(left), dtype=np.int64), np.empty(len(left) + 1, dtype=np.int64)
         new_records, new_bytes = (np.zeros(len(left) + 1, dtype=np.int64) for _ in range(2))
+        most_bytes = np.full(len(left) + 1, NO_BYTES, dtype=np.int64)
         follow(
             *before, passage.stream_time, passage.rows, passage.growing, is_new, more_bytes, left.time + self._wait_ms,
-            left_bytes, leaving, new_records, new_bytes, trigger, self._figures,
+            left_bytes, leaving, new_records, new_bytes, most_bytes, trigger, self._figures,
         )  # fmt: skip
         self.records += int(np.count_nonzero(is_new)) - len(left)
         self.size += int(more_bytes.sum() - left_bytes.sum())

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+NO_BYTES = -(1 << 62)
+
 
 @helper
 def _first_from(values: NDArray[np.int64], count: int, bound: int) -> int:
@@ -27,7 +29,7 @@ def _first_from(values: NDArray[np.int64], count: int, bound: int) -> int:
     return low
 
 
-@compiled(nothing(i64, i64, *[Int64s] * 3, Bools, *[Int64s] * 3, *[Int64sOut] * 4, Figures))
+@compiled(nothing(i64, i64, *[Int64s] * 3, Bools, *[Int64s] * 3, *[Int64sOut] * 5, Figures))
 def follow(
     records: int,
     size: int,
@@ -41,12 +43,13 @@ def follow(
     leaving: NDArray[np.int64],
     new_records: NDArray[np.int64],
     new_bytes: NDArray[np.int64],
+    most_bytes: NDArray[np.int64],
     trigger: NDArray[np.int64],
     figures: Any,
 ) -> None:
     """How full the buffer was after each update: what growing ones add to a window stays until it is due.
 
-    Between two updates at which windows leave, the buffer only grows: a window never gets smaller.
+    Between two updates at which windows leave, the buffer gets more keys, but a window may also get smaller.
 
     Args:
         records: How many keys waited before.
@@ -61,6 +64,7 @@ def follow(
         leaving: Room for one more than the keys that leave, int64: gets the updates that make any leave.
         new_records: The same, all zero.
         new_bytes: The same, all zero.
+        most_bytes: The same, all `NO_BYTES`; gets the most that ``new_bytes`` have come to.
         trigger: Out, int64, by key that leaves: the update that makes it leave.
         figures: `FIGURES`, one element; gets the maxima, which are those before anything leaves, and the sums of how
             full the buffer is after each update.
@@ -80,14 +84,18 @@ def follow(
         stretch = _first_from(leaving, leavings, growing[n])
         new_records[stretch] += is_new[n]
         new_bytes[stretch] += more_bytes[n]
+        if most_bytes[stretch] == NO_BYTES and growing[n] > (leaving[stretch - 1] + 1 if stretch else 0):
+            most_bytes[stretch] = 0  # after the updates before
+        most_bytes[stretch] = max(most_bytes[stretch], new_bytes[stretch])
         state.sum_records += is_new[n] * (updates - growing[n])
         state.sum_bytes += more_bytes[n] * (updates - growing[n])
     gone = i64(0)
     for stretch in range(leavings + 1):
         records += new_records[stretch]
-        size += new_bytes[stretch]
         state.max_records = max(state.max_records, records)
-        state.max_bytes = max(state.max_bytes, size)
+        more = 0 if most_bytes[stretch] == NO_BYTES else most_bytes[stretch]
+        state.max_bytes = max(state.max_bytes, size + more)
+        size += new_bytes[stretch]
         while stretch < leavings and gone < len(due) and trigger[gone] == leaving[stretch]:
             records -= 1
             size -= due_bytes[gone]

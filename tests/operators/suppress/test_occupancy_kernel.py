@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.operators.suppress.layout_kernel import FIGURES
-from statelib.operators.suppress.occupancy_kernel import follow
+from statelib.operators.suppress.occupancy_kernel import NO_BYTES, follow
 
 
 @given(
@@ -18,9 +18,9 @@ def test_what_one_update_after_the_other_gives(records: list[tuple[int, bool]], 
     """Records move the clock on; those that are taken make an update."""
     stream_time = np.cumsum([step for step, _ in records])
     rows = np.flatnonzero([taken for _, taken in records])
-    first = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
+    first = sorted(data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=8)))
     is_new = [data.draw(st.booleans()) for _ in first]
-    more = [data.draw(st.integers(0, 5)) for _ in first]
+    more = [data.draw(st.integers(-5, 5)) for _ in first]
     last_taken = int(stream_time[rows[-1]])
     due = sorted(data.draw(st.lists(st.integers(-2, last_taken), max_size=8)))
     due_bytes = [data.draw(st.integers(0, 5)) for _ in due]
@@ -40,7 +40,7 @@ def test_what_one_update_after_the_other_gives(records: list[tuple[int, bool]], 
 
     figures = np.zeros(1, FIGURES)
     trigger, leaving = np.empty(len(due), np.int64), np.empty(len(due) + 1, np.int64)
-    room = [np.zeros(len(due) + 1, np.int64) for _ in range(2)]
+    room = [np.full(len(due) + 1, fill, np.int64) for fill in (0, 0, NO_BYTES)]
     columns = [np.array(column, np.int64) for column in (more, due, due_bytes)]
     follow(
         7, 40, stream_time, rows, np.array(first, np.int64), np.array(is_new, np.bool_), *columns, leaving, *room,
