@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         min_,
         stddev,
         sum_,
+        top_n,
         variance,
     )
     from statelib.operators.joins.stream_stream.definition import JoinWindows
@@ -141,7 +142,7 @@ _HOMES = {
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregation.sql_functions": (
         "Aggregation", "arg_max", "arg_min", "count", "count_distinct", "first", "last", "max_", "mean_", "min_",
-        "stddev", "sum_", "variance",
+        "stddev", "sum_", "top_n", "variance",
     ),
     "statelib.operators.mappers.mapping": ("per_record",),
     "statelib.operators.processors.definition": (
@@ -197,7 +198,7 @@ __all__ = [
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
     "WindowedKTable", "append_records", "arg_max", "arg_min", "count", "count_distinct", "describe", "expect",
     "export_changelog", "first", "import_changelog", "last", "load_job", "load_settings", "max_", "mean_", "min_",
-    "open_state", "per_record", "serde_for", "stddev", "sum_", "topic_schema", "variance",
+    "open_state", "per_record", "serde_for", "stddev", "sum_", "top_n", "topic_schema", "variance",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker, a package with a ``__getattr__`` has any name

@@ -32,6 +32,7 @@ from statelib import (
     mean_,
     per_record,
     sum_,
+    top_n,
     variance,
 )
 from statelib.changelog import rebuild
@@ -90,7 +91,7 @@ def totals(builder: StreamsBuilder) -> None:
 def picks(builder: StreamsBuilder) -> None:
     functions = {
         "first": first("note"), "latest": last("amount", by_time=True), "note": arg_max("note", by="amount"),
-        "variance": variance("amount"), "distinct": count_distinct("note"),
+        "variance": variance("amount"), "distinct": count_distinct("note"), "top": top_n("note", "amount", 2),
         "many": count(where=pc.field("value", "amount") > 5),
     }  # fmt: skip
     builder.stream("sales").group_by_key().aggregate(functions, Materialized.as_("s")).to_stream().to("out")

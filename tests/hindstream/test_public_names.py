@@ -21,7 +21,7 @@ OURS = {
     "Storage", "TestRecord", "TopicArchive", "append_records", "arg_max", "arg_min", "backfill", "count",
     "count_distinct", "describe", "expect", "export_changelog", "first", "import_changelog", "last", "load_job",
     "load_settings", "max_", "mean_", "min_", "open_state", "per_record", "run", "stddev", "sum_",
-    "topic_schema", "variance",
+    "top_n", "topic_schema", "variance",
 }  # fmt: skip
 
 

@@ -78,6 +78,11 @@ def _by(rows: Rows, field: str, by: str, choose: Callable[..., Any]) -> Any:
     return choose(there, key=lambda row: row[by]).get(field) if there else None
 
 
+def _top(rows: Rows, field: str, by: str, n: int, *, smallest: bool = False) -> Any:
+    there = sorted(_there(rows, by), key=lambda row: row[by], reverse=not smallest)  # equal ones stay in their order
+    return [row.get(field) for row in there[:n]] or None
+
+
 def _there(rows: Rows, field: str) -> Rows:
     return [row for row in rows if row.get(field) is not None]
 
@@ -113,6 +118,9 @@ MODELS: dict[str, Callable[[Rows], Any]] = {
     "positive_y_of_least": lambda rows: _by(_positive(rows), "y", "x", min),
     "distinct_x": lambda rows: len(set(_x(rows))),
     "distinct_positive_y": lambda rows: len(set(_those(_positive(rows), "y"))),
+    "top_y": lambda rows: _top(rows, "y", "x", 2),
+    "top_x_by_y": lambda rows: _top(rows, "x", "y", 3),
+    "bottom_positive_x": lambda rows: _top(_positive(rows), "x", "x", 3, smallest=True),
     "least_y": lambda rows: min(_those(rows, "y"), default=None),
 }
 

@@ -82,7 +82,7 @@ class ColumnarAggregator:
     def _bind(self, types: list[Types]) -> None:
         fields = []
         for (name, function), of in zip(self._functions, types, strict=True):
-            made = accumulators(function.function, *(of or (None, None)))
+            made = accumulators(function.function, *(of or (None, None)), function.limit)
             columns = [type_ for part in made for type_ in part.types]
             fields += [pa.field(*column) for column in zip(names_of(name, function), columns, strict=True)]
             self._accumulators.append(made)

@@ -20,6 +20,7 @@ from statelib.operators.aggregation.distinct_values import DistinctAccumulator
 from statelib.operators.aggregation.inputs import has_numbers, is_ordered, is_real
 from statelib.operators.aggregation.kernel import running_extreme, running_float_sum, running_int_sum
 from statelib.operators.aggregation.picks import PickAccumulator
+from statelib.operators.aggregation.top import TopAccumulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,13 +31,20 @@ if TYPE_CHECKING:
     """None: there is no such function of such values."""
 
 
-def accumulators(function: Function, of: pa.DataType | None, by: pa.DataType | None) -> list[Accumulator]:
+BY_ANOTHER: frozenset[Function] = frozenset({"arg_min", "arg_max", "top_n", "bottom_n"})
+"""Functions that pick records by something else than the value."""
+
+
+def accumulators(
+    function: Function, of: pa.DataType | None, by: pa.DataType | None, limit: int | None = None
+) -> list[Accumulator]:
     """The accumulators of a function, whose states together are the function's.
 
     Args:
         function: Which.
         of: The type of what it is of; None: records.
         by: The type of what decides which record it picks.
+        limit: How many records it picks, if it picks several.
 
     Raises:
         ConfigurationError: There is no such function of such values.
@@ -44,9 +52,12 @@ def accumulators(function: Function, of: pa.DataType | None, by: pa.DataType | N
     if of is None:
         return [CountAccumulator()]
     of, by = (pa.int64() if kind is None or pa.types.is_null(kind) else kind for kind in (of, by))
-    made = _MADE[function](of, by)
+    if limit is not None:
+        made: Made = [TopAccumulator(of, by, limit, largest=function == "top_n")] if is_ordered(by) else None
+    else:
+        made = _MADE[function](of, by)
     if made is None:
-        raise no_such_function(function, by if function.startswith("arg") else of)
+        raise no_such_function(function, by if function in BY_ANOTHER else of)
     return made
 
 
@@ -58,7 +69,7 @@ def no_such_function(
     """The error that there is no such function of such values; ``instead``: what else can be done."""
     what = {"var": "variance"}.get(function.partition("_")[0], function.removesuffix("_samp").removesuffix("_pop"))
     return ConfigurationError(
-        f"there is no {what} {'by' if function.startswith('arg') else 'of'} {of}",
+        f"there is no {what} {'by' if function in BY_ANOTHER else 'of'} {of}",
         next_step=f"cast it to a number in a map_values(), or {instead}",
     )
 

@@ -13,6 +13,7 @@ mean            sum float64, or of decimals their type with 38 digits; count int
 var_*, stddev_* count int64, mean float64, m2 float64: the sum of the squared differences from the mean
 first, last     the type of the values
 *_by_time       value, of the type of the values; time int64, its timestamp in ms
+top_n, bottom_n value, a list of values; by binary: the list of what decides
 count_distinct  count int64; values binary, null of none: `statelib.operators.aggregation.distinct_values`
 arg_min/arg_max value, of the type of the values; by binary (`statelib.operators.aggregation.tagged_bytes`)
 =============== ===================================================================================================
@@ -49,6 +50,8 @@ _SUFFIXES: dict[Function, tuple[str, ...]] = {
     "last_by_time": ("value", "time"),
     "arg_min": ("value", "by"),
     "arg_max": ("value", "by"),
+    "top_n": ("value", "by"),
+    "bottom_n": ("value", "by"),
     "count_distinct": ("count", "values"),
 }
 _TYPES = {

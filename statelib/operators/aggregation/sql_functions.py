@@ -22,6 +22,8 @@ variance, stddev    integers, floats, decimals   float64
 first, last         anything                     the same type
 arg_min, arg_max    anything, by what has an     the same type
                     order
+top_n               anything, by what has an     a list of the same type
+                    order
 =================== ============================ ============================================
 
 `statelib.operators.aggregation.function_states` says what each stores.
@@ -29,13 +31,16 @@ arg_min, arg_max    anything, by what has an     the same type
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.calls import function_checked
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.user_lines import place_of_call
+from statelib.operators.aggregation.top import MOST
 from statelib.operators.mappers.mapping import evaluate, holds, mapper
 
 if TYPE_CHECKING:
@@ -50,7 +55,7 @@ if TYPE_CHECKING:
 Function: TypeAlias = Literal[
     "count", "sum", "min", "max", "mean", "var_samp", "var_pop", "stddev_samp", "stddev_pop",
     "first", "last", "first_by_time", "last_by_time", "arg_min", "arg_max",
-    "count_distinct",
+    "count_distinct", "top_n", "bottom_n",
 ]  # fmt: skip
 """As a store's settings have it."""
 
@@ -63,13 +68,15 @@ class Aggregation:
         function: Which.
         of: What it is of; None: records.
         where: Gives booleans; only records for which it is true are seen. None: all are.
-        by: Decides which record `arg_min` and `arg_max` pick.
+        by: Decides which records `arg_min`, `arg_max` and `top_n` pick.
+        limit: How many records `top_n` picks.
     """
 
     function: Function
     of: Mapper | None = None
     where: Mapper | None = None
     by: Mapper | None = None
+    limit: int | None = None
 
     @property
     def mappers(self) -> tuple[Mapper, ...]:
@@ -79,7 +86,8 @@ class Aggregation:
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         more = {name: of.describe() for name, of in (("where", self.where), ("by", self.by)) if of is not None}
-        return {"function": self.function, "of": None if self.of is None else self.of.describe(), **more}
+        limit = {} if self.limit is None else {"limit": self.limit}
+        return {"function": self.function, "of": None if self.of is None else self.of.describe(), **more, **limit}
 
     @property
     def is_count(self) -> bool:
@@ -92,8 +100,8 @@ class Aggregation:
         if self.function in {"min", "max"}:
             return f"{self.function}(of)"
         arguments = {"first_by_time": "of, by_time=True", "last_by_time": "of, by_time=True"}
-        by = {"arg_min": "of, by", "arg_max": "of, by"}
-        name = self.function.removesuffix("_by_time")
+        by = {"arg_min": "of, by", "arg_max": "of, by", "top_n": "of, by, n", "bottom_n": "of, by, n, smallest=True"}
+        name = self.function.removesuffix("_by_time").replace("bottom_n", "top_n")
         return f'aggregate({{"name": {name}({ {**arguments, **by}.get(self.function, "of") })}})'
 
     def inputs(
@@ -197,6 +205,22 @@ def arg_max(of: MapperLike, by: MapperLike, *, where: MapperLike | None = None) 
     Records whose ``by`` is null are ignored. The value may be null.
     """
     return _aggregation("arg_max", of, where, by)
+
+
+@function_checked
+def top_n(
+    of: MapperLike, by: MapperLike, n: int, *, smallest: bool = False, where: MapperLike | None = None
+) -> Aggregation:
+    """What ``of`` is in the ``n`` records with the largest, or ``smallest``, ``by``: a list, the best first.
+
+    Of equal ones the first come first. Records whose ``by`` is null are ignored. Values may be null.
+
+    Raises:
+        ConfigurationError: ``n`` is not from 1 to 1,000.
+    """
+    if not 1 <= n <= MOST:
+        raise ConfigurationError(f"top_n() of {n} records", next_step=f"take from 1 to {MOST:,}", **place_of_call())
+    return replace(_aggregation("bottom_n" if smallest else "top_n", of, where, by), limit=n)
 
 
 def _aggregation(

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from statelib import ConfigurationError, arg_max, count_distinct, first, last, stddev
+from statelib import ConfigurationError, arg_max, count_distinct, first, last, stddev, top_n
 from statelib.operators.aggregation.definition import several, single
 from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.aggregation.tagged_bytes import tagged, untagged
@@ -22,12 +22,18 @@ LIST_OF_1_AND_3 = (
     "6c6973743c6974656d3a20696e7436343e00 0101 20000000 02000000 0a000000 0a000000 "
     "0101 0100000000000000 0101 0300000000000000"
 )
+TOP = (
+    "0103 1a000000 38000000 02000000 07000000 07000000 0101 01000000 71 0101 01000000 72 "
+    "6c6973743c6974656d3a20696e7436343e00 0101 20000000 02000000 0a000000 0a000000 "
+    "0101 0300000000000000 0101 0300000000000000"
+)
 STORED: dict[str, tuple[Any, str]] = {
     "first": (single(first("y")), "70"),
     "last": (single(last("x")), "0000000000000003"),
     "arg_max": (single(arg_max("y", by="x")), "010301000000 0e000000 71 696e74363400 0000000000000003"),
     "last-by-time": (single(last("y", by_time=True)), "010301000000 0700000000000000 72"),
     "count_distinct": (single(count_distinct("x")), f"0103 0200000000000000 38000000 {LIST_OF_1_AND_3}"),
+    "top_n": (single(top_n("y", "x", 2)), TOP),
     "stddev": (single(stddev("x")), "010703000000 00000000 abaaaaaaaaaa0240 5555555555550540"),
 }
 

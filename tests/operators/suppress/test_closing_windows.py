@@ -21,6 +21,7 @@ from statelib.operators.aggregation.sql_functions import (
     max_,
     stddev,
     sum_,
+    top_n,
 )
 from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.suppress.operator import Suppress
@@ -51,6 +52,7 @@ AGGREGATORS = st.sampled_from(
         several(text=arg_max("text", by="x"), last=last("x"), n=count(where=pc.field("value", "x") > 3)),
         several(latest=last("text", by_time=True), deviation=stddev("y"), texts=count_distinct("text")),
         single(first("text")),
+        several(top=top_n("text", "y", 2)),
         single(max_("text")),
     ]
 )
