@@ -37,6 +37,7 @@ _SETTINGS = {
     "execution.checkpointing.mode": "EXACTLY_ONCE",
     "execution.checkpointing.interval": "3min",
     "execution.checkpointing.incremental": "true",
+    "execution.checkpointing.checkpoints-after-tasks-finish": "false",  # else some wait for the next checkpoint
     "table.exec.mini-batch.enabled": "true",
     "table.exec.mini-batch.allow-latency": "2s",
     "table.exec.mini-batch.size": "50000",
