@@ -97,7 +97,7 @@ def replay_dag(
         tags: Tags of the DAG in Airflow.
         task_per: ``phase``: each phase of a run is a task. ``run``: one task does them all, for slices so small that
             the start of seven tasks takes longer than their work. A retry goes on where the task has failed; if that
-            was after the commit, it publishes, and leaves out maintenance and the report.
+            was after the commit, it does what is left and is shown as skipped: there is nothing more to replay.
         archive: The Kafka topics or files of a lake that a run copies first: a `KafkaTopic`, a `LakeTopic` or a list of
             them, in the form of ``job``; None: something else fills the archives.
         storage_conn_id: The Airflow connection with the object store's credentials, which is read when a task runs;

@@ -15,6 +15,7 @@ from hindstream.console import numbers
 from hindstream.report.accounts import shares
 from hindstream.report.documents import load_attempts, load_run
 from hindstream.report.history import follow
+from hindstream.report.layout import report_path
 from hindstream.report.pages import job_page, run_page
 from statelib.commits import JobLayout
 from statelib.errors.counted import counted
@@ -23,13 +24,6 @@ if TYPE_CHECKING:
     from hindstream.report.documents import RunDocuments
     from statelib.job.job import Job
     from statelib.storage import Storage
-
-INDEX = "index"
-
-
-def report_path(job: str, page: str = INDEX) -> str:
-    """A page's path below the warehouse: ``page`` is a run id, or ``index`` for the job's own."""
-    return f"{JobLayout(job).root}/reports/{page}.html"
 
 
 def write_run_report(storage: Storage, job: Job, run_id: str) -> str:

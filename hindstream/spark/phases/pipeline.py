@@ -6,9 +6,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from hindstream.report.layout import report_path
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases import audit, commit, maintain, plan, publish, replay, report
 from hindstream.spark.phases.command import phase_main
-from statelib.commits import NothingToDo
+from statelib.commits import CommitLog, NothingToDo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +74,7 @@ def run_slice(job: Job, settings: Settings, until_ms: int | None = None) -> Slic
     watch = _Stopwatch()
     planned = watch.time("plan", lambda: plan.run(job, settings))
     if isinstance(planned, NothingToDo):
+        _finish(job, settings, planned.head)
         return planned
     run_id = planned.run_id
     return SliceResult(
@@ -84,6 +87,16 @@ def run_slice(job: Job, settings: Settings, until_ms: int | None = None) -> Slic
         report=watch.time("report", lambda: report.run(job, settings, run_id)),
         seconds=watch.seconds,
     )
+
+
+def _finish(job: Job, settings: Settings, head: int) -> None:
+    """Maintains and reports the run of the newest commit, if it has failed or was killed behind the commit."""
+    warehouse = open_warehouse(settings)
+    made = CommitLog(warehouse, job.name).read(head) if head else None
+    if made is None or made.instead_of_replay or warehouse.exists(report_path(job.name, made.run_id)):
+        return
+    maintain.run(job, settings, made.run_id)
+    report.run(job, settings, made.run_id)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hindstream.report.layout import report_path
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline, plan, replay, replay_here
 from statelib.commits import CommitLog, NothingToDo, Runs
@@ -50,6 +51,27 @@ def test_slices_without_spark(local: Settings) -> None:
     check_published(local, orders())
     assert first.audit.success
     assert {check.topic for check in first.audit.checks} == {*job.topology.sink_topics, "files", "ledger"}
+
+
+@pytest.mark.parametrize("phase", ["publish", "maintain", "report"])
+def test_what_failed_behind_the_commit_is_done_by_the_next_call(
+    local: Settings, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    job, warehouse = load_job(f"{JOB_FILE}:job"), open_warehouse(local)
+
+    def fails(*_: object) -> None:
+        raise RetryableError("the store did not answer", next_step="run it again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(getattr(pipeline, phase), "run", fails)
+        with pytest.raises(RetryableError):
+            pipeline.run_slice(job, local)
+    assert CommitLog(warehouse, "orders").head_number() == 1
+    page = report_path("orders", "00000001-1")
+    assert not warehouse.exists(page)
+    assert pipeline.run_slice(job, local) == NothingToDo("orders", "no-new-records", 1)
+    assert warehouse.exists(page)
+    check_published(local, orders())
 
 
 @pytest.mark.spark

@@ -1,0 +1,12 @@
+"""Where a job's pages are in the warehouse."""
+
+from __future__ import annotations
+
+from statelib.commits import JobLayout
+
+INDEX = "index"
+
+
+def report_path(job: str, page: str = INDEX) -> str:
+    """A page's path below the warehouse: ``page`` is a run id, or ``index`` for the job's own."""
+    return f"{JobLayout(job).root}/reports/{page}.html"
