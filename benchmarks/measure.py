@@ -12,6 +12,7 @@ import os
 import subprocess
 import threading
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,14 +55,15 @@ def measure(command: Sequence[str], *, environment: dict[str, str], log: Path, f
     # Descendants that outlive their parents, such as Spark's JVM, become children of this process: still to be found.
     ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.perf_counter()
+    before = frozenset(_children()[os.getpid()])  # others of this process's: they are no part of it, and may stay
     with log.open("wb") as said:
         process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT, cwd=folder)
-    with _Descendants(os.getpid()) as descendants:
+    with _Descendants(os.getpid(), before) as descendants:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         wall = time.perf_counter() - started
         descendants.look()
         code = process.wait()
-        _wait_for_orphans(descendants)
+        _wait_for_orphans(descendants, before)
     if code:
         error = subprocess.CalledProcessError(code, command)
         error.add_note("\n".join(log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]))
@@ -69,26 +71,22 @@ def measure(command: Sequence[str], *, environment: dict[str, str], log: Path, f
     return Cost(wall, descendants.cpu_seconds, descendants.peak_bytes)
 
 
-def _wait_for_orphans(descendants: _Descendants) -> None:
-    while True:
-        try:
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-        except ChildProcessError:
-            return
+def _wait_for_orphans(descendants: _Descendants, before: frozenset[int]) -> None:
+    while orphans := sorted(_children()[os.getpid()].keys() - before):
+        os.waitid(os.P_PID, orphans[0], os.WEXITED | os.WNOWAIT)
         descendants.look()
-        if ended is not None:
-            os.waitpid(ended.si_pid, 0)
+        os.waitpid(orphans[0], 0)
 
 
 class _Descendants(Sampling):
-    """Samples the descendants of a process."""
+    """Samples the descendants of a process; ``without``: children that do not count, with theirs."""
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, without: frozenset[int]) -> None:
         super().__init__(self.look, _SAMPLE_SECONDS)
         self.peak_bytes = 0
         self._looks = 0
         self._ticks: dict[tuple[int, str], int] = {}
-        self._root = root
+        self._root, self._without = root, without
         self._one_at_a_time = threading.Lock()
 
     @property
@@ -100,7 +98,7 @@ class _Descendants(Sampling):
         """Takes down the time of all that there are, and now and then their memory. For any thread."""
         with self._one_at_a_time:  # so that no older time comes after a newer one
             pids = []
-            for pid, stat in _descendants(self._root):
+            for pid, stat in _descendants(self._root, self._without):
                 pids.append(pid)
                 self._ticks[pid, stat[19]] = int(stat[11]) + int(stat[12])  # by start time: a pid may be used again
             if self._looks % _SAMPLES_OF_TIME_PER_MEMORY == 0:
@@ -108,20 +106,26 @@ class _Descendants(Sampling):
             self._looks += 1
 
 
-def _descendants(root: int) -> Iterator[tuple[int, list[str]]]:
+def _descendants(root: int, without: frozenset[int]) -> Iterator[tuple[int, list[str]]]:
     """Each with the fields of its ``stat`` after the name (proc(5): from the third, the state, on)."""
-    children: dict[int, list[tuple[int, list[str]]]] = {}
+    children, todo = _children(), [root]
+    while todo:
+        for pid, fields in children[todo.pop()].items():
+            if pid not in without:
+                yield pid, fields
+                todo.append(pid)
+
+
+def _children() -> defaultdict[int, dict[int, list[str]]]:
+    """Of every process, each with the fields of its ``stat``."""
+    children: defaultdict[int, dict[int, list[str]]] = defaultdict(dict)
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = file.read_text().rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
-        children.setdefault(int(fields[1]), []).append((int(file.parent.name), fields))
-    todo = [root]
-    while todo:
-        for pid, fields in children.get(todo.pop(), []):
-            yield pid, fields
-            todo.append(pid)
+        children[int(fields[1])][int(file.parent.name)] = fields
+    return children
 
 
 def _pss_bytes(pid: int) -> int:

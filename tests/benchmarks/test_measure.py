@@ -47,6 +47,19 @@ def measured(code: str, folder: Path) -> dict[str, float]:
     return cost
 
 
+BESIDE = (
+    "import subprocess, sys; beside = subprocess.Popen([sys.executable, '-c', 'import time\\nwhile True: time.time()'])"
+)
+
+
+def test_children_that_were_there_before_do_not_count(tmp_path: Path) -> None:
+    code = f"{BESIDE}\n{MEASURE}\nbeside.kill()"
+    command = [sys.executable, "-c", code, "pass", str(tmp_path / "log")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(done.stdout)["cpu_seconds"] < 0.5
+
+
 @pytest.mark.parametrize("code", [BUSY, NESTED], ids=["child", "orphan"])
 def test_cpu_time_of_any_descendant_is_counted(code, tmp_path) -> None:
     assert 0.7 < measured(code, tmp_path)["cpu_seconds"] < 3

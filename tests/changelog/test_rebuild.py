@@ -305,6 +305,9 @@ OF_EACH_SORT = [
     joined_by_a_foreign_key,
 ]
 
+NOT_OF_RESULTS = (picks,)
+"""Whose states are more than an application keeps: they come back from changelogs of ours alone."""
+
 IN_EACH_MODE = [
     *((build, "kip") for build in TOPOLOGIES),
     *((build, "kafka-4.3") for build in (sliding, sessions, final_sessions, suppressed_table, streams_outer_joined)),

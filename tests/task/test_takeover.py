@@ -33,6 +33,7 @@ from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
 from tests.changelog.test_export import form_of, shares
 from tests.changelog.test_rebuild import (
     MINUTE,
+    NOT_OF_RESULTS,
     SALES,
     TOPOLOGIES,
     TYPES,
@@ -155,7 +156,7 @@ NOT_LOGGED = (
     streams_outer_joined,
     tables_behind_windows,
 )
-LOGGED = [*(build for build in TOPOLOGIES if build not in NOT_LOGGED), final_windows_of_some]
+LOGGED = [*(build for build in TOPOLOGIES if build not in (*NOT_LOGGED, *NOT_OF_RESULTS)), final_windows_of_some]
 """Topologies all of whose stores can be made of what Kafka Streams logs."""
 
 
