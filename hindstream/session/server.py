@@ -7,20 +7,15 @@ the command and ends.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import gc
 import importlib
-import importlib.machinery
-import io
 import os
-import random
 import selectors
 import signal
 import socket
 import sys
 import time
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,61 +23,15 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hindstream.garbage import collect_seldom
 from hindstream.session import messages
-from hindstream.session.place import PACKAGES, socket_path, traits
+from hindstream.session.child import become, fork
+from hindstream.session.imported import COMMAND_LINE, hidden_modules, preload, state_of_code
+from hindstream.session.place import socket_path, traits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
-COMMAND_LINE = "hindstream.cli.main"
-
-PRELOADED = (
-    COMMAND_LINE,
-    "hindstream.cli.show",
-    "hindstream.cli.status",
-    "hindstream.cli.run",
-    "hindstream.interactive.run",
-    "hindstream.report.write",
-    "hindstream.spark.phases.data_docs",
-    "hindstream.spark.phases.pipeline",
-    "hindstream.spark.phases.replay_here",
-    "pandas",
-    "statelib.dsl",
-    "statelib.ingest",
-    "statelib.task",
-)
-"""What commands import that wait for it; they import the rest as ever."""
-
-_SET_PARENT_DEATH_SIGNAL = 1
 _BACKLOG = 16
 _STREAMS = 3
-_MODULES = {ending.removeprefix(".") for ending in importlib.machinery.all_suffixes()}
-
-
-def preload() -> None:
-    """Imports all modules that matter, and loads the kernels; nothing of it starts a thread or opens a file."""
-    for name in PRELOADED:
-        importlib.import_module(name)
-    from statelib.kernels.compiled import load_kernels  # noqa: PLC0415
-
-    load_kernels()
-
-
-def state_of_code() -> tuple[int, int]:
-    """How many files the packages have, and when the newest was changed: also whether others were installed."""
-    root = Path(__file__).parents[2]
-    changed = [time_ns for package in PACKAGES for time_ns in _changed(str(root / package))]
-    folders = [Path(path) for path in sys.path if path.endswith("-packages")]
-    installed = [path.stat().st_mtime_ns for path in folders if path.exists()]
-    return len(changed), max(changed + installed)
-
-
-def _changed(folder: str) -> Iterator[int]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                yield entry.stat().st_mtime_ns
-            elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
-                yield from _changed(entry.path)
 
 
 @dataclass
@@ -155,7 +104,7 @@ class Session:
             self._forget(connection)
         elif request.get("do") == "run":
             why = self._refused(request, descriptors)
-            pid = _fork() if why is None else None
+            pid = fork() if why is None else None
             if pid == 0:
                 return {**request, "descriptors": descriptors}
             if pid is None:
@@ -250,72 +199,6 @@ class Session:
         self._selector.close()
         for one in others:
             one.close()
-
-
-def hidden_modules(path: Iterable[str]) -> set[str]:
-    """Imported modules in whose place a process with that path for modules would have imported others."""
-    imported = {name for name in sys.modules if "." not in name}
-    mine = {os.path.realpath(folder) for folder in sys.path}
-    found = set[str]()
-    for folder in path:
-        if os.path.realpath(folder) in mine:
-            continue
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                name, _, ending = entry.name.partition(".")
-                is_module = ending in _MODULES or (not ending and Path(entry.path, "__init__.py").exists())
-                if name in imported and is_module:
-                    found.add(name)
-    return found
-
-
-def _fork() -> int | None:
-    """A child dies with the session, since nobody would tell its client of its end. None: there can be no child."""
-    session = os.getpid()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads: those of OpenBLAS, which knows of forks
-        try:
-            pid = os.fork()
-        except OSError:
-            return None
-    if pid == 0:
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != session:
-            os._exit(1)
-    return pid
-
-
-def become(request: dict[str, Any]) -> None:
-    """Makes this process, a child, that of a client's command: its streams, directory, environment and arguments."""
-    os.setsid()
-    for number, descriptor in enumerate(request["descriptors"]):
-        os.dup2(descriptor, number, inheritable=True)
-        os.close(descriptor)
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    os.umask(request["umask"])
-    os.chdir(request["folder"])
-    sys.path[:], sys.argv[:] = request["path"], request["argv"]
-    sys.modules["__main__"].__package__ = request["package"]  # by which help names the program
-    sys.stdin = sys.__stdin__ = _stream(0, "r")  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = _stream(1, "w")  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _stream(2, "w")  # type: ignore[misc]
-    for number in request["ignored"]:
-        signal.signal(number, signal.SIG_IGN)
-    random.seed()
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
-
-
-def _stream(descriptor: int, mode: str) -> io.TextIOWrapper:
-    """A standard stream as Python opens it: encoded as the session's own is."""
-    own: Any = (sys.__stdin__, sys.__stdout__, sys.__stderr__)[descriptor]
-    at_once = mode == "w" and own.write_through  # as by PYTHONUNBUFFERED
-    raw: Any = open(descriptor, f"{mode}b", buffering=0 if at_once else -1, closefd=False)  # noqa: SIM115
-    by_line = mode == "w" and not at_once and (descriptor == 2 or raw.isatty())  # noqa: PLR2004
-    return io.TextIOWrapper(
-        raw, encoding=own.encoding, errors=own.errors, line_buffering=by_line, write_through=at_once
-    )
 
 
 def main() -> None:

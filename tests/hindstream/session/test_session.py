@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hindstream.session import messages
+from hindstream.session.imported import _changed
 from hindstream.session.place import FIXED_AT_START
-from hindstream.session.server import _changed
 from tests.command import hindstream, run
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 
