@@ -15,7 +15,6 @@ from benchmarks.nexmark.dataset import Dataset
 from benchmarks.nexmark.events import START_MS, Parameters
 from benchmarks.peers.nexmark_duckdb import QUERIES
 from benchmarks.peers.nexmark_duckdb import main as duckdb_main
-from tests.effort import every_other
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "nexmark"
 THERE = sorted((file.stem for file in EXAMPLES.glob("q*.py")), key=lambda name: int(name[1:]))
@@ -72,8 +71,9 @@ def test_windows_wait_for_what_comes_out_of_order(tmp_path, dataset_of, query) -
     assert wrong(query, dataset_of(OUT_OF_ORDER), tmp_path, slices=2) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("query", "slices"), every_other((query, slices) for slices in (1, 7) for query in THERE))
+@pytest.mark.long
+@pytest.mark.parametrize("query", THERE)
+@pytest.mark.parametrize("slices", [1, 7])
 def test_many_events_give_what_duckdb_gives(tmp_path, dataset_of, query, slices) -> None:
     many = Parameters(events=60_000, events_per_second=200, partitions=5, seed=11)
     assert wrong(query, dataset_of(many), tmp_path, slices) == []
