@@ -6,24 +6,40 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from hindstream.demo import NAME
 from hindstream.report.documents import load_runs
-from statelib.commits import CommitLog
+from statelib.commits import CommitLog, JobLayout
 from statelib.storage import Storage
 from tests.command import besides_progress, hindstream
 from tests.hindstream.demo.replay import equal_bytes, published
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
+PATIENCE_S = 120
+"""For a process that is slow; only one that has ended without its pages takes as long."""
+
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     folder = tmp_path_factory.mktemp("user")
-    return folder, hindstream("demo", cwd=folder)
+    result = hindstream("demo", cwd=folder)
+    _wait_for_data_docs(Storage(str(folder / "demo-warehouse")))
+    return folder, result
+
+
+def _wait_for_data_docs(warehouse: Storage) -> None:
+    """A process beside the demo writes them, which goes on when the demo has ended."""
+    root = JobLayout(NAME).root
+    pages = [f"{root}/{run.audit.data_docs}" for run in load_runs(warehouse, NAME) if run.audit is not None]
+    until = time.monotonic() + PATIENCE_S
+    while missing := [page for page in pages if not warehouse.exists(page)]:
+        assert time.monotonic() < until, missing
+        time.sleep(0.1)
 
 
 @pytest.fixture
