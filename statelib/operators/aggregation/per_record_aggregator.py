@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from statelib.operators.aggregation.accumulators import NO_SLOTS
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
 from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT
 from statelib.operators.mappers.function_errors import calling
-from statelib.operators.mappers.python_values import column_of, items_of, python_keys
+from statelib.operators.mappers.python_values import column_of, items_of, own, python_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -176,8 +175,3 @@ class PerRecordAggregator:
     def memory_bytes(self) -> int:
         """See `Aggregator`."""
         return len(self._aggregates) * _BYTES_OF_AN_OBJECT
-
-
-def own(aggregate: object) -> object:
-    """The aggregate as it is now, whatever a function does to its own later."""
-    return copy.deepcopy(aggregate) if isinstance(aggregate, (list, dict, set, bytearray)) else aggregate

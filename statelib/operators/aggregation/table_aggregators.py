@@ -18,11 +18,11 @@ from statelib.columns.scatter import scatter
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.aggregation.accumulators import NO_SLOTS
 from statelib.operators.aggregation.function_states import table_names_of, table_shown
-from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator, own
+from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator
 from statelib.operators.aggregation.table_accumulators import Changes, TableAccumulator
 from statelib.operators.aggregation.table_function_accumulators import table_accumulator
 from statelib.operators.aggregation.table_kernel import existence
-from statelib.operators.mappers.python_values import items_of, python_keys
+from statelib.operators.mappers.python_values import items_of, own, python_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

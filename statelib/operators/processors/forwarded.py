@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from statelib.columns.windowed import Windowed
 from statelib.columns.windowed_type import WindowedType
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.mappers.python_values import column_of
+from statelib.operators.mappers.python_values import column_of, own
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 
@@ -59,8 +58,8 @@ class Forwarded:
                 f"a processor forwarded {record.key!r} as a key {'without' if windowed else 'with'} a window",
                 next_step="forward Windowed keys where the records have such, unless process() is told a key type",
             )
-        self._keys.append(_kept(record.key))
-        self._values.append(_kept(record.value))
+        self._keys.append(own(record.key))
+        self._values.append(own(record.value))
         self._timestamps.append(record.timestamp)
         self._headers.append(list(record.headers) or None)
         self._sequences.append(sequence)
@@ -114,7 +113,3 @@ def _key_column(
     return WindowedKeys(
         _key_column([key.key for key in keys], key_type.key_type, column), Windows(start, end), key_type.windows
     )
-
-
-def _kept(item: Any) -> Any:
-    return copy.deepcopy(item) if isinstance(item, (dict, list)) else item

@@ -1,16 +1,22 @@
-"""What goes wrong in a user's Python function says so, and what to do."""
+"""Values as Python has them; and what goes wrong in a user's Python function says so, and what to do."""
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statelib import ConfigurationError, InputError
 from statelib.operators.aggregation.definition import Aggregate, Reduce
 from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.mappers.function_errors import calling
-from statelib.operators.mappers.python_values import column_of
+from statelib.operators.mappers.python_values import column_of, items_of, own
 from statelib.operators.tables.writer import PlainStore
+from tests.columns.test_row_format import struct_arrays
 from tests.operators.task import Record, Task
 
 
@@ -34,3 +40,46 @@ def test_an_error_of_ours_stays_what_it_is() -> None:
     with pytest.raises(InputError, match="mine"), calling("a function"):
         raise InputError("mine")
     assert column_of([1, None], pa.int64(), who="x", next_step="y").to_pylist() == [1, None]
+
+
+@given(struct_arrays(), st.integers(0, 8), st.integers(0, 8))
+def test_values_are_those_of_arrow(rows: pa.StructArray, start: int, length: int) -> None:
+    for column in (piece := rows.slice(start, length), *piece.flatten()):
+        items, expected = items_of(column), column.to_pylist()
+        assert items == expected
+        assert types_in(items) == types_in(expected)
+
+
+def test_what_lies_below_a_null_is_no_value() -> None:
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 3]), pa.array([1, 2, 3]), mask=pa.array([True, False]))
+    rows = pa.StructArray.from_arrays([pa.array([1, 2])], ["a"], mask=pa.array([False, True]))
+    assert items_of(lists) == [None, [3]]
+    assert items_of(rows) == [{"a": 1}, None]
+    assert items_of(pa.StructArray.from_arrays([rows], ["r"])) == [{"r": {"a": 1}}, {"r": None}]
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text() | st.binary().map(bytearray) | st.datetimes(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner) | st.sets(st.integers()),
+)
+
+
+@given(VALUES)
+def test_a_value_of_ones_own_shares_nothing_that_can_change(value: Any) -> None:
+    copied = own(value)
+    assert copied == value
+    assert types_in([copied]) == types_in([value])
+    assert changeable(copied).isdisjoint(changeable(value))
+    assert copied == copy.deepcopy(value)
+
+
+def types_in(item: Any) -> Any:
+    if isinstance(item, dict):
+        return {name: types_in(part) for name, part in item.items()}
+    return [types_in(part) for part in item] if isinstance(item, (list, tuple)) else type(item)
+
+
+def changeable(item: Any) -> set[int]:
+    parts = item.values() if isinstance(item, dict) else item if isinstance(item, (list, tuple)) else ()
+    mine = {id(item)} if isinstance(item, (list, dict, set, bytearray)) else set()
+    return mine.union(*map(changeable, parts))
