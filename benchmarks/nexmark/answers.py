@@ -90,7 +90,7 @@ ANSWERS = {
     "q18": Answer(_WHOLE_BID, is_table=True),
     "q19": Answer(
         f"{_WHOLE_BID} rank_number",
-        "unnest(value, recursive := true), generate_subscripts(value, 1) AS rank_number",
+        "unnest(value.bids, recursive := true), generate_subscripts(value.bids, 1) AS rank_number",
         is_table=True,
     ),
     "q20": Answer(
