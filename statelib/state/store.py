@@ -108,11 +108,28 @@ class StateStore(ABC, Generic[Engine]):
         """Whether it can be used."""
         return self._opened is not None
 
+    def flush(self) -> None:
+        """Writes what puts have left in memory: only versioned stores do so; the others write each put at once.
+
+        Until then nobody else sees it who reads the same folder or backend, and a process that is killed loses it.
+        `close` flushes.
+
+        Raises:
+            ConfigurationError: The store is not open.
+        """
+        self._over  # noqa: B018 - raises
+
     def close(self) -> None:
-        """Releases the store's own folder or memory; a given backend stays open. A second call does nothing."""
-        if self._backend is not None and self._owns_backend:
-            self._backend.close()
-        self._backend = self._opened = None
+        """Flushes, and releases the store's own folder or memory; a given backend stays open. Twice does nothing."""
+        if self._backend is None:
+            return
+        try:
+            if self._opened is not None:
+                self.flush()
+        finally:
+            if self._owns_backend:
+                self._backend.close()
+            self._backend = self._opened = None
 
     def __enter__(self) -> Self:
         return self
@@ -124,6 +141,7 @@ class StateStore(ABC, Generic[Engine]):
 
     def approximate_size_bytes(self) -> int:
         """The store's approximate size, in memory and on disk."""
+        self.flush()
         return sum(self._over.approximate_bytes(family) for family in self.family_names(self.name))
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from statelib.operators.versioned import store as engine
@@ -29,6 +30,9 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
 
     A version is valid from its timestamp to the next version's. Times are milliseconds, or a `datetime` with a
     time zone. Every method raises `ConfigurationError` while the store is not open.
+
+    Puts are collected in memory, up to some megabytes, so that a key's history is written once and not once a put.
+    `flush` and `close` write them. A processor's stores are flushed by the job.
 
     Made by ``Stores.versioned_key_value_store_builder(...).build()``.
     """
@@ -81,10 +85,16 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
         self._log_put(key, None, time)
         return self._engine.delete(key, time)
 
+    def flush(self) -> None:
+        """See `StateStore`."""
+        self._engine.flush()
+
     def _log_put(self, key: Any, value: Any, timestamp: int) -> None:
         """Logs what is about to be put; the shipped library logs what is refused, too."""
+        if self._log is None or timestamp < 0:
+            return
         is_refused = timestamp < max(self.stream_time, timestamp) - self.history_retention_ms
-        if self._log is not None and timestamp >= 0 and (self._logs_refused or not is_refused):
+        if self._logs_refused or not is_refused:
             self._logged(self._raw_key(key), to_bytes(value, self._value_serde), timestamp)
 
     def get(self, key: Any, as_of: Time | None = None) -> VersionedRecord | None:
@@ -161,7 +171,7 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
         self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None
     ) -> engine.VersionedKeyValueStore:
         self._logs_refused = semantics == "kafka-4.3"
-        return engine.VersionedKeyValueStore(
+        opened = engine.VersionedKeyValueStore(
             backend,
             self.name,
             history_retention_ms=self.history_retention_ms,
@@ -171,3 +181,6 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
             key_serde=self._key_serde,
             value_serde=self._value_serde,
         )
+        if self._owns_backend:  # who forgets to close the store does not lose puts
+            weakref.finalize(self, opened.flush)
+        return opened

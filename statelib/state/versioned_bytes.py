@@ -45,6 +45,10 @@ class VersionedBytesStore:
         self.inner.init(where, semantics=semantics, metrics=metrics)
         return self
 
+    def flush(self) -> None:
+        """See `StateStore`."""
+        self.inner.flush()
+
     def close(self) -> None:
         """See `StateStore`."""
         self.inner.close()

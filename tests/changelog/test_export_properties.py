@@ -91,6 +91,7 @@ def made(config: Config, written: list[Put]) -> tuple[MemoryBackend, KipStore | 
     model = KipStore(config.retention) if is_kip else ShippedStore(config.retention, config.interval)
     for put in written:
         assert store.put(*put) == model.put(*put)
+    store.flush()
     return backend, model
 
 

@@ -43,6 +43,7 @@ def test_versions(puts: list[tuple[bytes, bytes | None, int]], time_ms: int) -> 
     store = VersionedKeyValueStore(backend, "v", history_retention_ms=RETENTION_MS, segment_interval_ms=7)
     for put in puts:
         store.put(*put)
+    store.flush()
     families = VersionedFamilies(backend, "v", RETENTION_MS, 7)
 
     def listed(versions):

@@ -2,7 +2,7 @@
 
 A call that is scheduled comes behind the source record that moved the task's stream time, whether that record reached
 the processor or not, and behind all that it caused here; what it forwards carries that record's sequence. Stores are
-written at once, to the task's state, so nothing depends on where batches end.
+written to the task's state before the next processor runs, so nothing depends on where batches end.
 
 Accounts: ``processed``. Counter: ``punctuations``.
 """
@@ -161,7 +161,7 @@ class ProcessOperator:
         for name, store in self._stores.items():
             store.log_to(self._logs.get(name))
         self._log_schedule()
-        self._hand_over_logs()
+        self._hand_over()
 
     # --- ProcessorContext ----------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class ProcessOperator:
             self._guarded(self._processor.process, kind(key, value, timestamp, headers), self._processor.process)
             self._log_schedule()
         self._punctuate(uptake, before=len(uptake))
-        self._hand_over_logs()
+        self._hand_over()
         forwarded = self._forwarded.batch([self._processor.process])
         self._addressee = np.array(self._forwarded.addressee, np.int64)
         metrics.records_in += len(batch)
@@ -290,7 +290,10 @@ class ProcessOperator:
         if self._schedule_log is not None:
             self._scheduler.log(self._schedule_log)
 
-    def _hand_over_logs(self) -> None:
+    def _hand_over(self) -> None:
+        """Writes what is left in memory: others may look into the stores, and want the logs, from now on."""
+        for store in self._stores.values():
+            store.flush()
         for log in self._logs.values():
             log.hand_over()
 

@@ -98,4 +98,5 @@ class RestoringVersions(Restoring):
         """Puts what the last records have left over, now that these are written."""
         for key, value, timestamp in self._late:
             self._store.put_if_latest(key, value, timestamp)
+        self._store.flush()
         self._late = []

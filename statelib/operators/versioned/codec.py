@@ -160,15 +160,51 @@ def decode_row(raw: bytes, store: str) -> list[Interval]:
     Raises:
         CorruptedDataError: The bytes are no row.
     """
+    begins, end, values = decode_versions(raw, store)
+    ends = (*begins[1:], end)
+    return [
+        Interval(start, start if value is None else end, value)
+        for start, end, value in zip(begins, ends, values, strict=True)
+    ]
+
+
+def decode_versions(raw: bytes, store: str) -> tuple[tuple[int, ...], int, list[bytes | None]]:
+    """The same as when each version begins, when the last one ends, and the values.
+
+    Raises:
+        CorruptedDataError: The bytes are no row.
+    """
     times, sizes, position = _decode_fixed(raw, store)
-    versions = []
-    for i, size in enumerate(sizes):
+    values: list[bytes | None] = []
+    for size in sizes:
         if size == _TOMBSTONE:
-            versions.append(Interval(times[i], times[i], None))
+            values.append(None)
         else:
-            versions.append(Interval(times[i], times[i + 1], raw[position : position + size]))
-            position += size
-    return versions
+            end = position + size
+            values.append(raw[position:end])
+            position = end
+    return times[:-1], times[-1], values
+
+
+def extend_row(raw: bytes, later: Sequence[Interval], store: str) -> bytes:
+    """What `encode_row` makes of the versions of ``raw`` and, after them, ``later``: copied, not decoded.
+
+    Raises:
+        CorruptedDataError: The bytes are no row.
+    """
+    count = _ROW.unpack_from(raw)[1] if len(raw) >= _ROW.size else 0
+    sizes, values = _ROW.size + count * _TIME.itemsize, _ROW.size + count * _FIXED_BYTES_PER_VERSION
+    if not count or len(raw) < values:
+        raise _no_row(count, raw, store)
+    added = encode_row(later)
+    more = len(later)
+    added_sizes, added_values = _ROW.size + more * _TIME.itemsize, _ROW.size + more * _FIXED_BYTES_PER_VERSION
+    return b"".join((
+        _ROW.pack(later[-1].valid_to, count + more),
+        raw[_ROW.size : sizes], added[_ROW.size : added_sizes],
+        raw[sizes:values], added[added_sizes:added_values],
+        raw[values:], added[added_values:],
+    ))  # fmt: skip
 
 
 def find_in_row(raw: bytes, time: int, store: str) -> tuple[int, tuple[int, int, bytes] | None]:
@@ -202,7 +238,11 @@ def _decode_fixed(raw: bytes, store: str) -> tuple[tuple[int, ...], tuple[int, .
         sizes = numbers[count:]
         if position + sum(sizes) + sizes.count(_TOMBSTONE) == len(raw):  # a tombstone's -1 made up for
             return (*numbers[:count], end), sizes, position
-    raise CorruptedDataError(f"a segment's row of {count} versions has {len(raw)} bytes", store=store)
+    raise _no_row(count, raw, store)
+
+
+def _no_row(count: int, raw: bytes, store: str) -> CorruptedDataError:
+    return CorruptedDataError(f"a segment's row of {count} versions has {len(raw)} bytes", store=store)
 
 
 def encode_rows(

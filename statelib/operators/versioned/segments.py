@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
@@ -22,10 +21,12 @@ from statelib.operators.versioned.codec import (
     decode_row,
     decode_segment_id,
     decode_segment_key,
+    decode_versions,
     encode_header,
     encode_latest,
     encode_row,
     encode_segment_key,
+    extend_row,
     find_in_row,
 )
 from statelib.operators.versioned.timeline import Timeline
@@ -117,9 +118,13 @@ class VersionedFamilies:
         """The time with which each segment begins, ms."""
         return segment * self._interval
 
+    def horizon(self, stream_time: int) -> int:
+        """The earliest time within retention, ms."""
+        return stream_time - self._retention
+
     def first_live(self, stream_time: int) -> int:
         """The first segment that has not expired."""
-        return self.segment_of(stream_time - self._retention)
+        return self.segment_of(self.horizon(stream_time))
 
     def segment_ids(self, first: int, last: int) -> Iterator[int]:
         """The live segments from ``first`` to ``last``, ascending, that hold something: one seek each."""
@@ -155,8 +160,10 @@ class VersionedFamilies:
         timeline.remembered = remembered
         return timeline, Stored(raw, rows, first, first * self._interval - 1)
 
-    def valid_at(self, key: bytes, time: int) -> tuple[int, int | None, bytes] | None:
-        """The value of ``key`` valid at ``time``; of a time older than the retention only a latest value.
+    def valid_at(self, key: bytes, time: int, stream_time: int) -> tuple[int, int | None, bytes] | None:
+        """The stored value of ``key`` valid at ``time``; of a time older than the retention only a latest value.
+
+        ``stream_time`` is the store's clock, which may be ahead of what is stored.
 
         Whoever asks for what has ended mostly does so again: then a few rows come before the latest value, and where
         one of them tells, the latest value is not looked at. A row that is not there costs a third of one that is.
@@ -164,7 +171,6 @@ class VersionedFamilies:
         Returns:
             When it begins, when it ended (None: it is the latest), its bytes.
         """
-        stream_time = self.header.stream_time
         horizon = stream_time - self._retention
         first = self.segment_of(time)
         if horizon <= time < stream_time:
@@ -225,15 +231,26 @@ class VersionedFamilies:
         raw = self.backend.get(self.segments, encode_segment_key(segment, key))
         return [] if raw is None else decode_row(raw, self.name)
 
-    def write(self, key: bytes, stored: Stored, timeline: Timeline, stream_time: int, write: WriteBatch) -> None:
-        """Adds to ``write`` what turns the key's stored versions into its timeline, and what `advance` adds.
+    def write(
+        self, key: bytes, stored: Stored, timeline: Timeline, touched: Iterable[int], first_live: int, write: WriteBatch
+    ) -> None:
+        """Adds to ``write`` what turns the key's stored versions into its timeline.
+
+        Args:
+            key: The key.
+            stored: What was stored when it was read.
+            timeline: What has become of that.
+            touched: The segments whose versions may have changed.
+            first_live: The first segment that has not expired; older ones are left alone.
+            write: The batch.
 
         Raises:
             InternalError: The timeline was changed at a time before the one from which it was read.
         """
-        self.advance(stream_time, write)
         self._write_latest(key, stored, timeline, write)
-        self._write_rows(key, stored, timeline, self.first_live(stream_time), write)
+        for segment in touched:
+            if segment >= first_live:
+                self._write_row(key, segment, stored, timeline, write)
 
     def advance(self, stream_time: int, write: WriteBatch) -> None:
         """Adds the store's clock to ``write``, and that the segments go that have expired by then."""
@@ -255,9 +272,9 @@ class VersionedFamilies:
     def _timeline(self, rows: dict[int, bytes]) -> Timeline:
         timeline = Timeline()
         for raw in rows.values():
-            for version in decode_row(raw, self.name):
-                timeline.valid_from.append(version.valid_from)
-                timeline.values.append(version.value)
+            begins, _, values = decode_versions(raw, self.name)
+            timeline.valid_from += begins
+            timeline.values += values
         return timeline
 
     def _write_latest(self, key: bytes, stored: Stored, timeline: Timeline, write: WriteBatch) -> None:
@@ -270,23 +287,20 @@ class VersionedFamilies:
         if raw != stored.latest:
             write.put(self.latest, key, raw)
 
-    def _write_rows(self, key: bytes, stored: Stored, timeline: Timeline, first_live: int, write: WriteBatch) -> None:
-        rows: defaultdict[int, list[Interval]] = defaultdict(list)
-        for version in timeline.ended():
-            if version.valid_to <= stored.ended_by:
-                raise InternalError(
-                    f"a version ends at {version.valid_to}, but what ended by {stored.ended_by} was not read",
-                    store=self.name,
-                )
-            segment = self.segment_of(version.valid_to)
-            if segment >= first_live:
-                rows[segment].append(version)
-        for segment, versions in rows.items():
-            if segment < stored.first_segment:  # the one row that may hold what was not read
-                versions[:0] = [old for old in self.row(key, segment) if old.valid_to <= stored.ended_by]
-            raw = encode_row(versions)
-            if raw != stored.rows.get(segment):
-                write.put(self.segments, encode_segment_key(segment, key), raw)
-        for segment in stored.rows.keys() - rows.keys():
-            if segment >= first_live:
-                write.delete(self.segments, encode_segment_key(segment, key))
+    def _write_row(self, key: bytes, segment: int, stored: Stored, timeline: Timeline, write: WriteBatch) -> None:
+        versions = timeline.ended_between(segment * self._interval, (segment + 1) * self._interval)
+        row_key = encode_segment_key(segment, key)
+        if not versions:
+            if segment in stored.rows:
+                write.delete(self.segments, row_key)
+            return
+        if versions[0].valid_to <= stored.ended_by:
+            raise InternalError(
+                f"a version ends at {versions[0].valid_to}, but what ended by {stored.ended_by} was not read",
+                store=self.name,
+            )
+        # The one row that may hold what was not read is added to.
+        unread = self.backend.get(self.segments, row_key) if segment < stored.first_segment else None
+        raw = encode_row(versions) if unread is None else extend_row(unread, versions, self.name)
+        if raw != stored.rows.get(segment):
+            write.put(self.segments, row_key, raw)

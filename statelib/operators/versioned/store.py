@@ -10,6 +10,7 @@ Point access (KIP-889, KIP-960, KIP-968)::
     store = VersionedKeyValueStore(backend, "rates", history_retention_ms=86_400_000)
     store.put(b"EUR", b"1.08", 1_000)  # -> VALID_TO_UNDEFINED: nothing later
     store.get(b"EUR", as_of=1_500)  # -> VersionedRecord(b"1.08", 1000)
+    store.flush()  # until then others do not see what was put: `statelib.operators.versioned.open_timelines`
 
 Batch access, over the same bytes::
 
@@ -45,12 +46,13 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.versioned import many_keys as versioned_batch
 from statelib.operators.versioned.codec import Interval, decode_latest
 from statelib.operators.versioned.kafka_4_3 import shipped_history
+from statelib.operators.versioned.open_timelines import OpenTimelines
 from statelib.operators.versioned.segment_interval import default_segment_interval_ms
 from statelib.operators.versioned.segments import VersionedFamilies
-from statelib.operators.versioned.timeline import VALID_TO_UNDEFINED, Timeline
+from statelib.operators.versioned.timeline import VALID_TO_UNDEFINED
 from statelib.operators.versioned.version_set import VersionSet
-from statelib.serdes.single_values import decoder, encoder, from_bytes, to_bytes
-from statelib.stores.backend import WriteBatch, end_of_prefix
+from statelib.serdes.single_values import decoder, encoder, from_bytes
+from statelib.stores.backend import end_of_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,10 +61,9 @@ if TYPE_CHECKING:
 
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.versioned.many_keys import Loaded
-    from statelib.operators.versioned.segments import Stored
     from statelib.serdes import Serde
     from statelib.settings.semantics import Semantics
-    from statelib.stores.backend import Backend
+    from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.byte_columns import Column
 
 __all__ = [
@@ -93,7 +94,7 @@ class VersionedKeyValueStore:
     """See the module's docstring.
 
     Keys and values of the point API are bytes, or what the serdes take. Two objects may be open on one store: each
-    sees what has been written.
+    sees what has been written, so whoever has put flushes before another one reads or writes.
 
     Args:
         backend: Where the families are.
@@ -138,8 +139,9 @@ class VersionedKeyValueStore:
         self._kip = semantics == "kip"
         self._metrics = metrics
         self._key_serde = key_serde
-        self._value_serde = value_serde
-        self._encoded_key, self._decoded_value = encoder(key_serde), decoder(value_serde)
+        self._encoded_key, self._encoded_value = encoder(key_serde), encoder(value_serde)
+        self._decoded_value = decoder(value_serde)
+        self._open = OpenTimelines(self._families, kip=self._kip)
         self._warned_of_expired_get = False
         self._families.header  # noqa: B018 - refuses a store that was written with other settings
 
@@ -151,7 +153,11 @@ class VersionedKeyValueStore:
     @property
     def stream_time(self) -> int:
         """The largest timestamp that was put, -1 if none; saved with the versions."""
-        return self._families.header.stream_time
+        return self._open.stream_time
+
+    def flush(self) -> None:
+        """Writes what was put; until then it is in memory, and only this object sees it."""
+        self._open.flush()
 
     # Point access
 
@@ -166,13 +172,8 @@ class VersionedKeyValueStore:
             InputError: The key is null, or the timestamp negative.
         """
         raw_key = self._raw_key(key)
-        raw_value = to_bytes(value, self._value_serde)
-        if not self._accepts(timestamp):
-            return NOT_PUT
-        timeline, stored = self._read(raw_key, timestamp)
-        valid_to = timeline.put(raw_value, timestamp, kip=self._kip)
-        self._write_one(raw_key, stored, timeline, timestamp)
-        return valid_to
+        raw_value = self._encoded_value(value)
+        return self._open.put(raw_key, raw_value, timestamp) if self._accepts(timestamp) else NOT_PUT
 
     def put_if_latest(self, key: Any, value: Any, timestamp: int) -> bool:
         """Puts a version that may be older than the retention, unless the key has a later one; says whether it did.
@@ -184,11 +185,10 @@ class VersionedKeyValueStore:
             InputError: The key is null.
         """
         raw_key = self._raw_key(key)
-        timeline, stored = self._read(raw_key, timestamp)
-        if timeline.valid_from and timeline.valid_from[-1] > timestamp:
+        begins = self._open.at(raw_key, timestamp).timeline.valid_from
+        if begins and begins[-1] > timestamp:
             return False
-        timeline.put(to_bytes(value, self._value_serde), timestamp, kip=self._kip)
-        self._write_one(raw_key, stored, timeline, timestamp)
+        self._open.put(raw_key, self._encoded_value(value), timestamp)
         return True
 
     def delete(self, key: Any, timestamp: int) -> VersionedRecord | None:
@@ -200,10 +200,8 @@ class VersionedKeyValueStore:
         raw_key = self._raw_key(key)
         if not self._accepts(timestamp):
             return None
-        timeline, stored = self._read(raw_key, timestamp)
-        before = timeline.at(timestamp)
-        timeline.put(None, timestamp, kip=self._kip)
-        self._write_one(raw_key, stored, timeline, timestamp)
+        before = self._open.at(raw_key, timestamp).timeline.at(timestamp)
+        self._open.put(raw_key, None, timestamp)
         return None if before is None else VersionedRecord(self._value(before.value), before.valid_from)
 
     def get(self, key: Any, as_of: int | None = None) -> VersionedRecord | None:
@@ -218,10 +216,17 @@ class VersionedKeyValueStore:
         if raw_key is None:
             raise self._null_key()
         if as_of is None:
-            raw = self._backend.get(self._families.latest, raw_key)
-            if raw is None:
-                return None
-            timestamp, value, _ = decode_latest(raw, self._name)
+            opened = self._open.get(raw_key)
+            if opened is not None:
+                value = opened.timeline.latest
+                if value is None:
+                    return None
+                timestamp = opened.timeline.valid_from[-1]
+            else:
+                raw = self._backend.get(self._families.latest, raw_key)
+                if raw is None:
+                    return None
+                timestamp, value, _ = decode_latest(raw, self._name)
         else:
             found = self._valid_at(raw_key, as_of)
             if found is None:
@@ -257,6 +262,7 @@ class VersionedKeyValueStore:
             InputError: The key is null, or ``from_ms`` is after ``to_ms``.
         """
         raw_key = self._raw_key(key)
+        self.flush()
         first = -_END_OF_TIME if from_ms is None else from_ms
         last = _END_OF_TIME if to_ms is None else to_ms
         if first > last:
@@ -293,6 +299,7 @@ class VersionedKeyValueStore:
 
     def approximate_num_entries(self) -> int:
         """Roughly how many keys have a latest value."""
+        self.flush()
         return self._backend.approximate_keys(self.families(self._name)[0])
 
     # Batch access
@@ -311,6 +318,7 @@ class VersionedKeyValueStore:
             For each key, in the same order, all versions valid at or after its ``from_ms``; older ones may be there
             or not. A key without versions has none. And what `store` needs to write only what has changed.
         """
+        self.flush()
         horizon = max(self._horizon, 0)
         earliest = np.full(len(keys), horizon) if from_ms is None else np.maximum(from_ms, horizon)
         return versioned_batch.load(self._families, keys, earliest)
@@ -342,8 +350,10 @@ class VersionedKeyValueStore:
         return self.stream_time - self.history_retention_ms
 
     def _valid_at(self, key: bytes, time: int) -> tuple[int, int | None, bytes] | None:
-        found = self._families.valid_at(key, time)
-        if found is None and time < self._horizon:
+        opened, stream_time = self._open.get(key), self._open.stream_time
+        horizon = stream_time - self.history_retention_ms
+        found = self._families.valid_at(key, time, stream_time) if opened is None else self._open.valid_at(key, time)
+        if found is None and time < horizon:
             self._warn_of_expired_get(time)
         return found
 
@@ -355,25 +365,19 @@ class VersionedKeyValueStore:
             self._metrics.count("dropped-records", 1)
         return accepted
 
-    def _read(self, key: bytes, from_ms: int) -> tuple[Timeline, Stored]:
-        return self._families.read(key, max(from_ms, 0))
-
-    def _write_one(self, key: bytes, stored: Stored, timeline: Timeline, timestamp: int) -> None:
-        write = WriteBatch()
-        self._families.write(key, stored, timeline, max(self.stream_time, timestamp), write)
-        self._backend.write(write)
-
     def _valid_between(self, key: bytes, first: int, last: int) -> list[Interval]:
-        timeline, _ = self._read(key, first if last >= self._horizon else _END_OF_TIME)
+        timeline, _ = self._families.read(key, max(first, 0) if last >= self._horizon else _END_OF_TIME)
         ends = [*timeline.valid_from, _END_OF_TIME][1:]
         versions = map(Interval, timeline.valid_from, ends, timeline.values)
         return [v for v in versions if v.value is not None and v.valid_from <= last and v.valid_to > first]
 
     def _scan(self, first: bytes, end: bytes | None, as_of: int | None) -> Iterator[tuple[Any, VersionedRecord]]:
+        self.flush()
         time = _END_OF_TIME if as_of is None else as_of
         from_ms = _END_OF_TIME if time < self._horizon else max(time, 0)
         for raw_key in self._families.keys(first, end, from_ms):
-            found = self._read(raw_key, from_ms)[0].at(time)
+            self.flush()  # what was put since the last key
+            found = self._families.read(raw_key, from_ms)[0].at(time)
             if found is not None:
                 yield from_bytes(raw_key, self._key_serde), VersionedRecord(self._value(found.value), found.valid_from)
 

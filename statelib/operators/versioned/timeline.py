@@ -59,6 +59,14 @@ class Timeline:
                 self.remembered = True
         self.values[at] = value
 
+    def extend_back(self, older: Timeline, ended_by: int) -> None:
+        """Takes in those versions of an ``older`` timeline that ended at ``ended_by`` or earlier; none is here yet."""
+        count = bisect_right(older.valid_from, ended_by)
+        if count and older.values[count - 1] is not None:  # the next one begins later, if there is one
+            count -= 1
+        self.valid_from[:0] = older.valid_from[:count]
+        self.values[:0] = older.values[:count]
+
     def at(self, time: int) -> Interval | None:
         """The value that is valid at ``time``, with ``valid_to`` -1 if it is the latest; None if there is none."""
         row = bisect_right(self.valid_from, time) - 1
@@ -67,12 +75,15 @@ class Timeline:
         valid_to = self.valid_from[row + 1] if row + 1 < len(self.values) else VALID_TO_UNDEFINED
         return Interval(self.valid_from[row], valid_to, value)
 
-    def ended(self) -> list[Interval]:
-        """What belongs into segments: values that have ended, and tombstones."""
+    def ended_between(self, first: int, end: int) -> list[Interval]:
+        """What belongs into the segment from time ``first`` to before ``end``: what ended there, and tombstones."""
+        begins, values = self.valid_from, self.values
+        low, high = bisect_left(begins, first), bisect_left(begins, end)
         found = []
-        for row, (start, value) in enumerate(zip(self.valid_from, self.values, strict=True)):
-            if value is None:
-                found.append(Interval(start, start, None))
-            elif row + 1 < len(self.values):
-                found.append(Interval(start, self.valid_from[row + 1], value))
+        for row in range(max(low - 1, 0), high):
+            if (value := values[row]) is None:
+                if row >= low:
+                    found.append(Interval(begins[row], begins[row], None))
+            elif row + 1 < high:
+                found.append(Interval(begins[row], begins[row + 1], value))
         return found

@@ -28,6 +28,7 @@ from statelib.operators.versioned.codec import (
     encode_rows,
     encode_segment_key,
     encode_segment_keys,
+    extend_row,
     find_in_row,
 )
 from statelib.operators.versioned.store import VersionedKeyValueStore
@@ -85,6 +86,27 @@ def test_many_rows_are_encoded_as_one(rows: list[tuple[int, list[tuple[int, byte
 
 
 @given(
+    st.lists(st.tuples(st.integers(1, 5), st.none() | values), min_size=2, max_size=8),
+    st.integers(1, 7),
+    st.integers(1, 3),
+)
+def test_a_row_is_extended_to_what_its_versions_are_encoded_to(
+    steps: list[tuple[int, bytes | None]], known: int, lasted: int
+) -> None:
+    starts = np.cumsum([step for step, _ in steps]).tolist()
+    ends = [
+        start if value is None else end
+        for start, end, (_, value) in zip(starts, [*starts[1:], starts[-1] + lasted], steps, strict=True)
+    ]
+    versions = [Interval(*v) for v in zip(starts, ends, [value for _, value in steps], strict=True)]
+    known = min(known, len(versions) - 1)
+    assert extend_row(encode_row(versions[:known]), versions[known:], "s") == encode_row(versions)
+    for damaged in (b"", ROW[:10], ROW[:12]):
+        with pytest.raises(CorruptedDataError, match="a segment's row of"):
+            extend_row(damaged, versions, "s")
+
+
+@given(
     st.lists(st.tuples(st.integers(1, 5), st.none() | values), min_size=1, max_size=5),
     st.integers(0, 3),
     st.integers(-1, 30),
@@ -117,7 +139,9 @@ def test_header() -> None:
 
 def test_another_format_is_refused() -> None:
     backend = MemoryBackend()
-    VersionedKeyValueStore(backend, "s", history_retention_ms=10).put(b"k", b"v", 5)
+    store = VersionedKeyValueStore(backend, "s", history_retention_ms=10)
+    store.put(b"k", b"v", 5)
+    store.flush()
     backend._families["s.segments"][HEADER_KEY] = b"\x02" + backend.get("s.segments", HEADER_KEY)[1:]  # type: ignore[index]
     with pytest.raises(ConfigurationError, match="format 2, and this release reads format 1"):
         VersionedKeyValueStore(backend, "s", history_retention_ms=10)

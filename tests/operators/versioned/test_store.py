@@ -99,6 +99,7 @@ def test_expired_segments_are_dropped_whole() -> None:
     store = new(20, backend)
     for timestamp in range(0, 100, 5):
         store.put(b"k", b"v", timestamp)
+    store.flush()
     assert [key[7] for key, _ in backend.scan("s.segments") if key] == [7, 8, 9]
 
 
@@ -169,7 +170,9 @@ def test_a_closed_store_is_an_internal_error() -> None:
 
 def test_a_reopened_store_goes_on_with_its_clock() -> None:
     backend = MemoryBackend()
-    new(10, backend).put(b"k", b"v", 100)
+    writer = new(10, backend)
+    writer.put(b"k", b"v", 100)
+    writer.flush()
     store = new(10, backend)
     assert store.stream_time == 100
     assert store.put(b"k", b"late", 89) == NOT_PUT
@@ -180,13 +183,17 @@ def test_two_objects_on_one_store_see_what_either_writes() -> None:
     store, other = new(10, backend), new(10, backend)
     for timestamp, writer, reader in ((50, store, other), (100, other, store)):
         assert writer.put(b"k", b"v", timestamp) == VALID_TO_UNDEFINED
+        assert reader.stream_time < timestamp
+        writer.flush()
         assert reader.stream_time == timestamp
         assert reader.put(b"k", b"late", timestamp - 11) == NOT_PUT
 
 
 def test_another_segment_interval_is_refused() -> None:
     backend = MemoryBackend()
-    new(backend=backend).put(b"k", b"v", 100)
+    store = new(backend=backend)
+    store.put(b"k", b"v", 100)
+    store.flush()
     with pytest.raises(ConfigurationError, match="segments of 10 ms, not of 20 ms"):
         new(backend=backend, segment_interval_ms=20)
 
@@ -234,6 +241,7 @@ def test_look_ups_that_an_answer_takes() -> None:
     for key in (b"a", b"b"):
         for timestamp in (10, 15, 35, 50):  # what began at 15 ended two segments later
             store.put(key, b"v", timestamp)
+    store.flush()
 
     def asked(key: bytes, as_of: int | None, begins: int) -> tuple[int, int]:
         backend.latest_asked = backend.rows_asked = 0
@@ -251,6 +259,7 @@ def test_look_ups_that_an_answer_takes() -> None:
     assert asked(b"b", 51, 50) == (1, 0)  # after the clock there is no history
     assert asked(b"b", 12, 10) == (0, 1)
     store.put(b"c", b"v", 60)
+    store.flush()
     assert asked(b"b", 55, 50) == (1, 3)  # rows come first in vain, and no longer
     assert asked(b"b", 12, 10) == (1, 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.operators.versioned import open_timelines
 from statelib.operators.versioned.store import NOT_PUT, VersionedKeyValueStore
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
@@ -105,6 +107,45 @@ def test_what_was_asked_before_changes_no_answer(
         assert plain(store.versioned_key_query(key, time)) == model.get(key, time)
 
 
+asks = st.tuples(st.sampled_from(["get", "history", "range"]), st.sampled_from(KEYS), st.integers(-1, END + 1))
+
+
+@given(
+    configs,
+    st.sampled_from([0, 3_000, open_timelines.MOST_BYTES]),
+    st.lists(puts | puts | puts | asks | st.just("flush"), max_size=50),
+)
+def test_when_puts_are_written_changes_no_answer_and_no_byte(
+    config: Config, most_bytes: int, actions: list[Put | tuple[str, bytes, int] | str]
+) -> None:
+    store, written_at_once = opened(MemoryBackend(), config), opened(MemoryBackend(), config)
+    model = KipStore(config.retention) if config.semantics == "kip" else ShippedStore(config.retention, config.interval)
+    with patch.object(open_timelines, "MOST_BYTES", most_bytes):
+        for action in actions:
+            if isinstance(action, Put):
+                assert store.put(*action) == model.put(*action)
+                written_at_once.put(*action)
+                written_at_once.flush()
+            elif action == "flush":
+                store.flush()
+                assert contents(store) == contents(written_at_once)
+            else:
+                what, key, time = action
+                if what == "get":
+                    assert plain(store.versioned_key_query(key, time)) == model.get(key, time)
+                    assert plain(store.versioned_key_query(key)) == model.get(key, END + 1)
+                elif what == "history":
+                    expected = model.history(key, time, END)
+                    assert [tuple(r) for r in store.history(key, time, END, order="ascending")] == expected
+                else:
+                    found = {key: (record.value, record.timestamp) for key, record in store.range(as_of=time)}
+                    there = {key: model.get(key, time) for key in KEYS}
+                    assert found == {key: answer[:2] for key, answer in there.items() if answer is not None}
+    assert store.stream_time == model.stream_time
+    assert contents(store) == contents(written_at_once)
+    assert_same_answers(store, model)
+
+
 @given(configs, st.lists(puts, max_size=30), puts)
 def test_delete_gives_what_was_valid_and_puts_a_tombstone(config: Config, operations: list[Put], last: Put) -> None:
     deleting, putting = opened(MemoryBackend(), config), opened(MemoryBackend(), config)
@@ -119,6 +160,7 @@ def test_delete_gives_what_was_valid_and_puts_a_tombstone(config: Config, operat
 
 def contents(store: VersionedKeyValueStore) -> list[list[tuple[bytes, bytes]]]:
     """All bytes of all families."""
+    store.flush()
     return [list(store._backend.scan(family)) for family in store.families("s")]
 
 

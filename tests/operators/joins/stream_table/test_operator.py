@@ -101,6 +101,7 @@ def test_batches_and_single_puts_lead_to_the_same_bytes(
     for record, value in zip(updates, serialized, strict=True):
         if record.key is not None:
             store.put(record.key.encode(), value, record.timestamp)
+    store.flush()
     run = task(retention_ms, semantics=semantics)
     run.run(records, cuts, flush_every=1)
     for family in families_of(run.spec.state_stores()):
