@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregation.inputs import Inputs
-
-
-NO_SLOTS = np.empty(0, dtype=np.int64)
-"""Nothing is absorbed, and nothing copied."""
+    from statelib.operators.aggregation.inputs import Inputs, Updates
 
 
 class Accumulator(Protocol):
@@ -60,23 +56,21 @@ class Accumulator(Protocol):
     def get(self, slots: NDArray[np.int64]) -> list[pa.Array]:
         """The states of ``slots``."""
 
-    def walk(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], inputs: Inputs
-    ) -> list[pa.Array]:
-        """Adds record ``rows[u]`` to the state of ``slots[u]``, for each update u in order, unless that is `NO_ROW`.
+    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
+        """The states of ``slots``, or the first of their columns, which the results are made of."""
 
-        Before, where ``absorbed`` is not empty, the state of ``absorbed[u]`` is added, unless that is `NO_SLOT`; a new
-        slot becomes a copy of it.
+    def walk(self, updates: Updates, inputs: Inputs) -> list[pa.Array]:
+        """Makes updates, in order.
 
         Returns:
             The state after each update, or the first of its columns that the result is made of.
         """
 
     def walked(self) -> list[pa.Array]:
-        """The state after each update of the last `walk`, all columns."""
+        """The state after each update of the last `walk`, all columns; only if they were to be remembered."""
 
-    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64], inputs: Inputs) -> None:
-        """As `walk` where nothing is absorbed and nobody asks for the state after each update."""
+    def add(self, updates: Updates, inputs: Inputs) -> None:
+        """As `walk` where nobody asks for the state after each update."""
 
     def memory_bytes(self) -> int:
         """Size of the state."""
@@ -98,14 +92,7 @@ class ArraysAccumulator(ABC):
         self._walked: list[pa.Array] = []
 
     @abstractmethod
-    def _run(
-        self,
-        rows: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        absorbed: NDArray[np.int64],
-        inputs: Inputs,
-        out: Sequence[NDArray[Any]],
-    ) -> None:
+    def _run(self, updates: Updates, inputs: Inputs, out: Sequence[NDArray[Any]]) -> None:
         """See `Accumulator.walk`; ``out``: room for the numbers after each update, empty where nobody asks for them."""
 
     @abstractmethod
@@ -133,12 +120,14 @@ class ArraysAccumulator(ABC):
         """See `Accumulator`."""
         return self._columns([array[slots] for array in self._arrays])
 
-    def walk(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], inputs: Inputs
-    ) -> list[pa.Array]:
+    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
         """See `Accumulator`."""
-        out = [np.empty(len(rows), dtype=array.dtype) for array in self._arrays]
-        self._run(rows, slots, absorbed, inputs, out)
+        return self.get(slots)
+
+    def walk(self, updates: Updates, inputs: Inputs) -> list[pa.Array]:
+        """See `Accumulator`."""
+        out = [np.empty(len(updates.rows), dtype=array.dtype) for array in self._arrays]
+        self._run(updates, inputs, out)
         self._walked = self._columns(out)
         return self._walked
 
@@ -146,9 +135,9 @@ class ArraysAccumulator(ABC):
         """See `Accumulator`."""
         return self._walked
 
-    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64], inputs: Inputs) -> None:
+    def add(self, updates: Updates, inputs: Inputs) -> None:
         """See `Accumulator`."""
-        self._run(rows, slots, NO_SLOTS, inputs, [np.empty(0, dtype=array.dtype) for array in self._arrays])
+        self._run(updates, inputs, [np.empty(0, dtype=array.dtype) for array in self._arrays])
 
     def memory_bytes(self) -> int:
         """See `Accumulator`."""
@@ -161,17 +150,10 @@ class CountAccumulator(ArraysAccumulator):
     def __init__(self) -> None:
         super().__init__([pa.int64()], [0], [np.int64])
 
-    def _run(
-        self,
-        rows: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        absorbed: NDArray[np.int64],
-        inputs: Inputs,
-        out: Sequence[NDArray[Any]],
-    ) -> None:
+    def _run(self, updates: Updates, inputs: Inputs, out: Sequence[NDArray[Any]]) -> None:
         has_nulls = inputs.of is not None and inputs.of.null_count
         valid = valid_of(inputs.of) if has_nulls else np.empty(0, dtype=np.bool_)
-        running_count(rows, slots, absorbed, valid, *self._arrays, *out)
+        running_count(*updates.walked, valid, *self._arrays, *out)
 
     def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
         return [pa.array(counts) for counts in arrays]
@@ -193,14 +175,7 @@ class NumberAccumulator(ArraysAccumulator):
         super().__init__([type_], [None], [self._dtype, np.bool_])
         self._kernel = kernel
 
-    def _run(
-        self,
-        rows: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        absorbed: NDArray[np.int64],
-        inputs: Inputs,
-        out: Sequence[NDArray[Any]],
-    ) -> None:
+    def _run(self, updates: Updates, inputs: Inputs, out: Sequence[NDArray[Any]]) -> None:
         """See `ArraysAccumulator`.
 
         Raises:
@@ -208,9 +183,9 @@ class NumberAccumulator(ArraysAccumulator):
         """
         values, valid = numbers_of(inputs.column)
         values = values.astype(self._dtype, copy=False)
-        failed = self._kernel(rows, slots, absorbed, values, valid, *self._arrays, *out)
+        failed = self._kernel(*updates.walked, values, valid, *self._arrays, *out)
         if failed is not None and failed != NO_UPDATE:
-            raise sum_does_not_fit("64 bits", _sequence(inputs, rows[failed]))
+            raise sum_does_not_fit("64 bits", _sequence(inputs, updates.rows[failed]))
 
     def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
         numbers, seen = arrays
@@ -228,15 +203,8 @@ class MomentsAccumulator(ArraysAccumulator):
         types = [pa.int64(), pa.float64(), pa.float64()]
         super().__init__(types, [0, 0.0, 0.0], [np.int64, np.float64, np.float64])
 
-    def _run(
-        self,
-        rows: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        absorbed: NDArray[np.int64],
-        inputs: Inputs,
-        out: Sequence[NDArray[Any]],
-    ) -> None:
-        running_moments(rows, slots, absorbed, *floats_of(inputs.column), *self._arrays, *out)
+    def _run(self, updates: Updates, inputs: Inputs, out: Sequence[NDArray[Any]]) -> None:
+        running_moments(*updates.walked, *floats_of(inputs.column), *self._arrays, *out)
 
     def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
         return [pa.array(numbers) for numbers in arrays]
@@ -255,14 +223,7 @@ class DecimalAccumulator(ArraysAccumulator):
     def __init__(self, type_: pa.DataType) -> None:
         super().__init__([type_], [None], [np.int64, np.int64, np.bool_])
 
-    def _run(
-        self,
-        rows: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        absorbed: NDArray[np.int64],
-        inputs: Inputs,
-        out: Sequence[NDArray[Any]],
-    ) -> None:
+    def _run(self, updates: Updates, inputs: Inputs, out: Sequence[NDArray[Any]]) -> None:
         """See `ArraysAccumulator`.
 
         Raises:
@@ -271,9 +232,9 @@ class DecimalAccumulator(ArraysAccumulator):
         column = inputs.column
         valid = valid_of(column) if column.null_count else np.empty(0, dtype=np.bool_)
         high, low = halves(column)
-        failed = running_decimal_sum(rows, slots, absorbed, high, low, valid, *self._arrays, *out)
+        failed = running_decimal_sum(*updates.walked, high, low, valid, *self._arrays, *out)
         if failed != NO_FAILURE:
-            raise sum_does_not_fit(f"{DIGITS} digits", _sequence(inputs, rows[failed]))
+            raise sum_does_not_fit(f"{DIGITS} digits", _sequence(inputs, updates.rows[failed]))
 
     def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:
         high, low, seen = arrays

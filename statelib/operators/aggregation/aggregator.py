@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from statelib.operators.aggregation.accumulators import NO_SLOTS
+from statelib.operators.aggregation.inputs import NO_SLOTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +63,8 @@ class Aggregator(Protocol):
         slots: NDArray[np.int64],
         absorbed: NDArray[np.int64] = NO_SLOTS,
         copied: NDArray[np.int64] = NO_SLOTS,
+        *,
+        remembers: bool = False,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """Adds the records ``rows`` of the prepared batch to ``slots``, in order.
 
@@ -73,13 +75,14 @@ class Aggregator(Protocol):
                 added, else `NO_SLOT`. Empty for windows that never merge.
             copied: For sliding windows, by update: the slot that the update's own, a new one, begins as a copy of,
                 else `NO_SLOT`. Empty for windows that are never copied.
+            remembers: Whether `walked` will be asked for.
 
         Returns:
             The result after each update, and which updates remove the window (empty: none).
         """
 
     def walked(self) -> pa.StructArray:
-        """The row to be stored after each update of the last `walk`."""
+        """The row to be stored after each update of the last `walk`, which was told to remember them."""
 
     def memory_bytes(self) -> int:
         """Size of the state."""

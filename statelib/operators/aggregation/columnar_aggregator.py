@@ -8,11 +8,10 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import fixed_width
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregation.accumulators import NO_SLOTS
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
 from statelib.operators.aggregation.function_accumulators import accumulators
 from statelib.operators.aggregation.function_states import by_function, names_of, shown
-from statelib.operators.aggregation.inputs import Inputs
+from statelib.operators.aggregation.inputs import NO_SLOTS, Inputs, Updates
 from statelib.operators.mappers.fields import columns_for
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ class ColumnarAggregator:
 
     def results(self, slots: NDArray[np.int64]) -> pa.Array:
         """See `Aggregator`."""
-        return self._shown(lambda part: part.get(slots))
+        return self._shown(lambda part: part.shown(slots))
 
     def results_of(self, rows: pa.StructArray) -> pa.Array:
         """The results that stored rows stand for."""
@@ -142,11 +141,13 @@ class ColumnarAggregator:
         slots: NDArray[np.int64],
         absorbed: NDArray[np.int64] = NO_SLOTS,
         copied: NDArray[np.int64] = NO_SLOTS,
+        *,
+        remembers: bool = False,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`."""
-        others = absorbed if len(absorbed) else copied
+        updates = Updates(rows, slots, absorbed if len(absorbed) else copied, remembers)
         made = [
-            [column for part in parts for column in part.walk(rows, slots, others, inputs)]
+            [column for part in parts for column in part.walk(updates, inputs)]
             for parts, inputs in zip(self._accumulators, self._inputs, strict=True)
         ]
         return shown(self._functions, made), NONE_REMOVED
@@ -162,9 +163,10 @@ class ColumnarAggregator:
 
     def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
         """As `walk`, for windows that never merge, where nobody asks for the result after each update."""
+        updates = Updates(rows, slots)
         for parts, inputs in zip(self._accumulators, self._inputs, strict=True):
             for part in parts:
-                part.add(rows, slots, inputs)
+                part.add(updates, inputs)
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""

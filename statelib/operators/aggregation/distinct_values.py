@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregation.inputs import Inputs
+    from statelib.operators.aggregation.inputs import Inputs, Updates
     from statelib.operators.aggregation.table_accumulators import Changes
 
 _BYTES_OF_A_VALUE = 90
@@ -93,12 +93,14 @@ class DistinctAccumulator:
         """See `Accumulator`."""
         return self._states(self._values[slot] for slot in slots.tolist())
 
-    def walk(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], inputs: Inputs
-    ) -> list[pa.Array]:
+    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
         """See `Accumulator`."""
-        counts = self._run(rows, slots, absorbed, inputs)
-        self._walked = (slots, counts)
+        return [pa.array([len(self._values[slot]) for slot in slots.tolist()], pa.int64())]
+
+    def walk(self, updates: Updates, inputs: Inputs) -> list[pa.Array]:
+        """See `Accumulator`."""
+        counts = self._run(updates, inputs)
+        self._walked = (updates.slots, counts)
         return [pa.array(counts, pa.int64())]
 
     def walked(self) -> list[pa.Array]:
@@ -107,18 +109,17 @@ class DistinctAccumulator:
         both = zip(slots.tolist(), counts, strict=True)
         return self._states(islice(self._values[slot], count) for slot, count in both)
 
-    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64], inputs: Inputs) -> None:
+    def add(self, updates: Updates, inputs: Inputs) -> None:
         """See `Accumulator`."""
-        self._run(rows, slots, np.empty(0, dtype=np.int64), inputs)
+        self._run(updates, inputs)
 
-    def _run(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], inputs: Inputs
-    ) -> list[int]:
+    def _run(self, updates: Updates, inputs: Inputs) -> list[int]:
         """Gives how many values there are after each update."""
         elements = elements_of(inputs.column)
-        others = absorbed.tolist() or [NO_SLOT] * len(rows)
+        rows, slots, absorbed = (some.tolist() for some in updates.walked)
+        others = absorbed or [NO_SLOT] * len(rows)
         counts = []
-        for row, slot, other in zip(rows.tolist(), slots.tolist(), others, strict=True):
+        for row, slot, other in zip(rows, slots, others, strict=True):
             values = self._values[slot]
             if other != NO_SLOT:
                 before = len(values)
@@ -154,6 +155,7 @@ class TableDistinct:
         self._of = of
         self._list = pa.list_(pa.struct([("value", of), ("rows", pa.int64())]))
         self._rows: list[Counter[bytes]] = []
+        self._there: list[int] = []  # how many values some row has
         self._bytes = 0
         self._last: list[tuple[int, bytes | None, bytes | None]] = []
 
@@ -165,10 +167,12 @@ class TableDistinct:
     def reserve(self, slots: int) -> None:
         """See `TableAccumulator`."""
         self._rows += [Counter() for _ in range(slots - len(self._rows))]
+        self._there += [0] * (slots - len(self._there))
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """See `TableAccumulator`."""
         self._rows = [self._rows[slot] for slot in slots.tolist()]
+        self._there = [self._there[slot] for slot in slots.tolist()]
         self._bytes = sum(_size(element) for rows in self._rows for element in rows)
 
     def set(self, slots: NDArray[np.int64], states: Sequence[pa.Array]) -> None:
@@ -183,11 +187,16 @@ class TableDistinct:
         for slot, length in zip(slots.tolist(), lengths, strict=True):
             self._bytes -= sum(map(_size, self._rows[slot]))
             self._rows[slot] = Counter({element: n for element, n in islice(found, length) if element is not None})
+            self._there[slot] = sum(n > 0 for n in self._rows[slot].values())
             self._bytes += sum(map(_size, self._rows[slot]))
 
     def get(self, slots: NDArray[np.int64]) -> list[pa.Array]:
         """See `TableAccumulator`."""
         return self._states([sorted(self._rows[slot].items()) for slot in slots.tolist()])
+
+    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
+        """See `TableAccumulator`."""
+        return [pa.array([self._there[slot] for slot in slots.tolist()], pa.int64())]
 
     def walk(self, changes: Changes) -> list[pa.Array]:
         """See `TableAccumulator`."""
@@ -196,16 +205,15 @@ class TableDistinct:
             for element, takes_back in zip(elements_of(changes.old), changes.takes_back.tolist(), strict=True)
         ]
         self._last = [*zip(changes.slots.tolist(), taken, elements_of(changes.new), strict=True)]
-        now = {slot: sum(n > 0 for n in self._rows[slot].values()) for slot in set(changes.slots.tolist())}
         counts = []
         for slot, old_element, new_element in self._last:
             rows = self._rows[slot]
             for element, by in ((old_element, -1), (new_element, 1)):
                 if element is not None:
                     was_there = element in rows
-                    now[slot] += _add(rows, element, by)
+                    self._there[slot] += _add(rows, element, by)
                     self._bytes += _size(element) * ((element in rows) - was_there)
-            counts.append(now[slot])
+            counts.append(self._there[slot])
         return [pa.array(counts, pa.int64())]
 
     def walked(self) -> list[pa.Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,32 @@ from statelib.errors.kinds import InputError, InternalError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+NO_SLOTS = np.empty(0, dtype=np.int64)
+"""Nothing is absorbed, and nothing copied."""
+
+
+class Updates(NamedTuple):
+    """What some records do to the states of a function, in order; all arrays are int64.
+
+    Attributes:
+        rows: By update: the record that is added, or `NO_ROW`.
+        slots: By update: what it is added to.
+        absorbed: By update: the slot whose state is added before, or `NO_SLOT`; a new slot becomes a copy of it. Empty:
+            nothing is.
+        remembers: Whether somebody will ask for the states, not only the results, after each update.
+    """
+
+    rows: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    absorbed: NDArray[np.int64] = NO_SLOTS
+    remembers: bool = False
+
+    @property
+    def walked(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """What kernels walk over."""
+        return self.rows, self.slots, self.absorbed
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ class RunningKeyAggregate:
         else:
             self._store = PlainAggregateStore(spec.store, context)
         self._changelog = context.changelogs.get(spec.store.name)
+        self._remembers = self._changelog is not None or isinstance(spec.store, VersionedStore)
         self._start_over()
 
     def _start_over(self) -> None:
@@ -202,7 +203,9 @@ class RunningKeyAggregate:
 
     def _aggregate(self, batch: Batch, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> _Updates:
         """Adds records; only one if its update may come to nothing."""
-        before = self._timestamp[slots], self._aggregator.dump(slots[:1])
+        before = None
+        if isinstance(self._store, VersionedAggregateStore) and len(rows) == 1:
+            before = self._timestamp[slots], self._aggregator.dump(slots)
         priors = None
         if self._spec.needs_prior:
             priors = prior_results(
@@ -212,7 +215,7 @@ class RunningKeyAggregate:
                 count=len(self._slots),
                 initial_of_new=self._context.semantics == "kafka-4.3" and not self._spec.of_table,
             )
-        value, _ = self._aggregator.walk(rows, slots)
+        value, _ = self._aggregator.walk(rows, slots, remembers=self._remembers)
         removed = ~valid_of(value) if value.null_count else _NOTHING_REMOVED
         timestamp = np.empty(len(rows), dtype=np.int64)
         latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
@@ -231,7 +234,7 @@ class RunningKeyAggregate:
         )
         changes, refused, _ = self._store.put(versions)
         is_latest = changes.is_latest
-        if refused.any() or (is_latest is not None and not is_latest.all()):  # then there is only this one
+        if before and (refused.any() or (is_latest is not None and not is_latest.all())):
             self._timestamp[slots] = before[0]
             self._aggregator.restore(slots, before[1])
         return updates.nothing() if refused.any() else updates._replace(is_latest=is_latest)

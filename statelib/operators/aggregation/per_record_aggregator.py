@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.errors.kinds import InternalError
-from statelib.operators.aggregation.accumulators import NO_SLOTS
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.inputs import NO_SLOTS
 from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT
 from statelib.operators.mappers.function_errors import calling
 from statelib.operators.mappers.python_values import column_of, items_of, own, python_keys
@@ -127,8 +127,11 @@ class PerRecordAggregator:
         slots: NDArray[np.int64],
         absorbed: NDArray[np.int64] = NO_SLOTS,
         copied: NDArray[np.int64] = NO_SLOTS,
+        *,
+        remembers: bool = False,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`."""
+        del remembers
         batch = self._batch
         if batch is None:
             raise InternalError("an aggregation has no batch")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregation.inputs import Inputs
+    from statelib.operators.aggregation.inputs import Inputs, Updates
 
 _ROWS_PER_SLOT = 4
 
@@ -117,12 +117,14 @@ class PickAccumulator:
         columns = [taken(column, place) for column in rows.columns]
         return self._states(pa.RecordBatch.from_arrays(columns, schema=rows.schema), self._best[slots], there)
 
-    def walk(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], inputs: Inputs
-    ) -> list[pa.Array]:
+    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
         """See `Accumulator`."""
-        best, picked = np.empty(len(rows), dtype=self._dtype), np.empty(len(rows), dtype=np.int64)
-        columns = self._run(rows, slots, absorbed, inputs, best, picked)
+        return self.get(slots)
+
+    def walk(self, updates: Updates, inputs: Inputs) -> list[pa.Array]:
+        """See `Accumulator`."""
+        best, picked = (np.empty(len(updates.rows), dtype=dtype) for dtype in (self._dtype, np.int64))
+        columns = self._run(updates, inputs, best, picked)
         self._walked = (columns, best, picked != NO_PICK)
         return [columns.column(0)]
 
@@ -132,20 +134,12 @@ class PickAccumulator:
             raise InternalError("an aggregation has no batch")
         return self._states(*self._walked)
 
-    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64], inputs: Inputs) -> None:
+    def add(self, updates: Updates, inputs: Inputs) -> None:
         """See `Accumulator`."""
         nobody_asks = np.empty(0, dtype=self._dtype), np.empty(0, dtype=np.int64)
-        self._run(rows, slots, np.empty(0, dtype=np.int64), inputs, *nobody_asks)
+        self._run(updates, inputs, *nobody_asks)
 
-    def _run(
-        self,
-        rows: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        absorbed: NDArray[np.int64],
-        inputs: Inputs,
-        best: NDArray[Any],
-        picked: NDArray[np.int64],
-    ) -> pa.RecordBatch:
+    def _run(self, updates: Updates, inputs: Inputs, best: NDArray[Any], picked: NDArray[np.int64]) -> pa.RecordBatch:
         """Gives the pool's columns after each update, null where nothing is picked, if there is room for the picks."""
         value = inputs.column
         key = value if inputs.by is None else inputs.by
@@ -154,9 +148,7 @@ class PickAccumulator:
         running_pick(
             self._largest,
             self._later,
-            rows,
-            slots,
-            absorbed,
+            *updates.walked,
             keys,
             valid,
             first,

@@ -78,6 +78,9 @@ class TableAccumulator(Protocol):
     def get(self, slots: NDArray[np.int64]) -> list[pa.Array]:
         """The states of ``slots``."""
 
+    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
+        """The states of ``slots``, or the first of their columns, which the results are made of."""
+
     def walk(self, changes: Changes) -> list[pa.Array]:
         """Makes changes; gives the state after each, or the first of its columns that the result is made of."""
 
@@ -126,6 +129,10 @@ class TableArraysAccumulator(ABC):
     def get(self, slots: NDArray[np.int64]) -> list[pa.Array]:
         """See `TableAccumulator`."""
         return self._columns([array[slots] for array in self.arrays])
+
+    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
+        """See `TableAccumulator`."""
+        return self.get(slots)
 
     def walk(self, changes: Changes) -> list[pa.Array]:
         """See `TableAccumulator`."""

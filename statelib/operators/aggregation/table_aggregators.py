@@ -16,8 +16,8 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.columns.scatter import scatter
 from statelib.errors.kinds import ConfigurationError, InternalError
-from statelib.operators.aggregation.accumulators import NO_SLOTS
 from statelib.operators.aggregation.function_states import table_names_of, table_shown
+from statelib.operators.aggregation.inputs import NO_SLOTS
 from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator
 from statelib.operators.aggregation.table_accumulators import Changes, TableAccumulator
 from statelib.operators.aggregation.table_function_accumulators import table_accumulator
@@ -125,7 +125,7 @@ class ColumnarTableAggregator:
 
     def results(self, slots: NDArray[np.int64]) -> pa.Array:
         """See `Aggregator`."""
-        return table_shown(self._functions, [state.get(slots) for state in self._states])
+        return table_shown(self._functions, [state.shown(slots) for state in self._states])
 
     def initial(self) -> pa.Array:
         """See `Aggregator`."""
@@ -141,9 +141,11 @@ class ColumnarTableAggregator:
         slots: NDArray[np.int64],
         absorbed: NDArray[np.int64] = NO_SLOTS,
         copied: NDArray[np.int64] = NO_SLOTS,
+        *,
+        remembers: bool = False,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`: the changes ``rows`` of the prepared batch; aggregates by key never merge."""
-        del absorbed, copied
+        del absorbed, copied, remembers
         takes_back, exists = (np.empty(len(rows), dtype=np.bool_) for _ in range(2))
         to = (slots, takes_back, self._sequence[rows])
         changes = [self._changes(columns, pa.array(rows), *to) for columns in self._columns]
@@ -221,9 +223,11 @@ class PerChangeAggregator(PerRecordAggregator):
         slots: NDArray[np.int64],
         absorbed: NDArray[np.int64] = NO_SLOTS,
         copied: NDArray[np.int64] = NO_SLOTS,
+        *,
+        remembers: bool = False,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`: the changes ``rows`` of the prepared batch; aggregates by key never merge."""
-        del absorbed, copied
+        del absorbed, copied, remembers
         batch = self._batch
         if batch is None or self._old is None:
             raise InternalError("an aggregation of a table has no old values")

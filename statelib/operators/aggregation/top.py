@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregation.inputs import Inputs
+    from statelib.operators.aggregation.inputs import Inputs, Updates
 
 Entry: TypeAlias = "tuple[Any, bytes, bytes | None]"
 """A record: its key in a form that Python orders as SQL does, and key and value as serialised bytes; None: null."""
@@ -87,30 +87,31 @@ class TopAccumulator:
         entries = [self._entries[slot] for slot in slots.tolist()]
         return [self._values(entries), self._keys(entries)]
 
-    def walk(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], inputs: Inputs
-    ) -> list[pa.Array]:
+    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
         """See `Accumulator`."""
-        self._walked = self._run(rows, slots, absorbed, inputs)
+        return [self._values([self._entries[slot] for slot in slots.tolist()])]
+
+    def walk(self, updates: Updates, inputs: Inputs) -> list[pa.Array]:
+        """See `Accumulator`."""
+        self._walked = self._run(updates, inputs)
         return [self._values(self._walked)]
 
     def walked(self) -> list[pa.Array]:
         """See `Accumulator`."""
         return [self._values(self._walked), self._keys(self._walked)]
 
-    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64], inputs: Inputs) -> None:
+    def add(self, updates: Updates, inputs: Inputs) -> None:
         """See `Accumulator`."""
-        self._run(rows, slots, np.empty(0, dtype=np.int64), inputs)
+        self._run(updates, inputs)
 
-    def _run(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], inputs: Inputs
-    ) -> list[list[Entry]]:
+    def _run(self, updates: Updates, inputs: Inputs) -> list[list[Entry]]:
         """Gives the records after each update."""
         by = pa.nulls(len(inputs.column), self._by) if inputs.by is None else inputs.by.cast(self._by)
         given = self._entries_of(inputs.column.cast(self._of), by)
-        others = absorbed.tolist() or [NO_SLOT] * len(rows)
+        rows, slots, absorbed = (some.tolist() for some in updates.walked)
+        others = absorbed or [NO_SLOT] * len(rows)
         states = []
-        for row, slot, other in zip(rows.tolist(), slots.tolist(), others, strict=True):
+        for row, slot, other in zip(rows, slots, others, strict=True):
             entries = self._entries[slot]
             new = list(self._entries[other]) if other != NO_SLOT else []
             if row != NO_ROW:

@@ -194,7 +194,9 @@ class RunningSessionAggregate:
         emissions = assigned.emissions
         self._aggregator.reserve(max(len(self._slots), 1))
         before = self._aggregator.results(emissions["slot"]) if self._spec.needs_prior else None
-        results, removed = self._aggregator.walk(assigned.rows + first_row, assigned.slots, assigned.absorbed)
+        results, removed = self._aggregator.walk(
+            assigned.rows + first_row, assigned.slots, assigned.absorbed, remembers=self._changelog is not None
+        )
         if len(removed):
             self._slots.remove(assigned.slots[removed])
         tombstone = emissions["update"] == NO_UPDATE

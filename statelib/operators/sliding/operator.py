@@ -190,7 +190,7 @@ class RunningSlidingAggregate:
         adds, slots, copied = (np.ascontiguousarray(updates[name]) for name in ("adds", "slot", "copied"))
         self._aggregator.reserve(max(len(self._slots), 1))
         prior = self._priors(updates, slots, copied) if self._spec.needs_prior else None
-        results, removed = self._aggregator.walk(adds, slots, copied=copied)
+        results, removed = self._aggregator.walk(adds, slots, copied=copied, remembers=self._changelog is not None)
         if len(removed):
             self._slots.remove(slots[removed])
         forwarded = np.empty(len(updates), dtype=np.int64)

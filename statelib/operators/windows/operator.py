@@ -155,7 +155,7 @@ class RunningWindowAggregate:
             passage = self._pass_on(self._condensed, batch, rows, slots, stream_time, first_new)
             return replace(self._nothing(batch), passage=passage)
         priors = self._priors(slots) if self._spec.needs_prior else None
-        result, removed = self._aggregator.walk(rows, slots)
+        result, removed = self._aggregator.walk(rows, slots, remembers=self._changelog is not None)
         timestamp = self._memory.touch(rows, slots, batch, removed)
         if self._changelog is not None:
             self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
