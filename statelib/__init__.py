@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from statelib.job.lake_topic import LakeTopic
     from statelib.operators.aggregation.sql_functions import (
         Aggregation,
+        approx_count_distinct,
         arg_max,
         arg_min,
         count,
@@ -141,8 +142,8 @@ _HOMES = {
     "statelib.job.lake_topic": ("LakeTopic",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregation.sql_functions": (
-        "Aggregation", "arg_max", "arg_min", "count", "count_distinct", "first", "last", "max_", "mean_", "min_",
-        "stddev", "sum_", "top_n", "variance",
+        "Aggregation", "approx_count_distinct", "arg_max", "arg_min", "count", "count_distinct", "first", "last",
+        "max_", "mean_", "min_", "stddev", "sum_", "top_n", "variance",
     ),
     "statelib.operators.mappers.mapping": ("per_record",),
     "statelib.operators.processors.definition": (
@@ -196,7 +197,8 @@ __all__ = [
     "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde",
     "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "append_records", "arg_max", "arg_min", "count", "count_distinct", "describe", "expect",
+    "WindowedKTable", "append_records", "approx_count_distinct", "arg_max", "arg_min", "count", "count_distinct",
+    "describe", "expect",
     "export_changelog", "first", "import_changelog", "last", "load_job", "load_settings", "max_", "mean_", "min_",
     "open_state", "per_record", "serde_for", "stddev", "sum_", "top_n", "topic_schema", "variance",
 ]  # fmt: skip

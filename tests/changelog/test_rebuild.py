@@ -24,6 +24,7 @@ from statelib import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    approx_count_distinct,
     arg_max,
     count,
     count_distinct,
@@ -92,7 +93,7 @@ def picks(builder: StreamsBuilder) -> None:
     functions = {
         "first": first("note"), "latest": last("amount", by_time=True), "note": arg_max("note", by="amount"),
         "variance": variance("amount"), "distinct": count_distinct("note"), "top": top_n("note", "amount", 2),
-        "many": count(where=pc.field("value", "amount") > 5),
+        "many": count(where=pc.field("value", "amount") > 5), "about": approx_count_distinct("note"),
     }  # fmt: skip
     builder.stream("sales").group_by_key().aggregate(functions, Materialized.as_("s")).to_stream().to("out")
 

@@ -118,6 +118,8 @@ MODELS: dict[str, Callable[[Rows], Any]] = {
     "positive_y_of_least": lambda rows: _by(_positive(rows), "y", "x", min),
     "distinct_x": lambda rows: len(set(_x(rows))),
     "distinct_positive_y": lambda rows: len(set(_those(_positive(rows), "y"))),
+    "about_x": lambda rows: len(set(_x(rows))),  # of few values a sketch is exact
+    "about_positive_y": lambda rows: len(set(_those(_positive(rows), "y"))),
     "top_y": lambda rows: _top(rows, "y", "x", 2),
     "top_x_by_y": lambda rows: _top(rows, "x", "y", 3),
     "bottom_positive_x": lambda rows: _top(_positive(rows), "x", "x", 3, smallest=True),

@@ -24,6 +24,7 @@ from statelib import (
     Suppressed,
     TimeWindows,
     UnlimitedWindows,
+    approx_count_distinct,
     arg_max,
     arg_min,
     count,
@@ -130,7 +131,7 @@ def windows(events: KGroupedStream) -> None:
         "n": count(), "sum": sum_("amount"), "max": max_("amount"), "mean": mean_("amount"),
         "many": count(where=AMOUNT > 4), "deviation": stddev("amount"), "first": first("id"),
         "latest": last("other", by_time=True), "id": arg_max("id", by="amount"), "other": arg_min("id", by="other"),
-        "others": count_distinct("other"), "top": top_n("id", "amount", 2),
+        "others": count_distinct("other"), "about": approx_count_distinct("other"), "top": top_n("id", "amount", 2),
     }  # fmt: skip
     events.windowed_by(TUMBLING).aggregate(functions).to_stream().to("tumbling")
     events.windowed_by(TUMBLING.advance_by(ms(15))).count().to_stream().to("hopping")

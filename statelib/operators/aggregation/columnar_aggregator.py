@@ -25,7 +25,17 @@ if TYPE_CHECKING:
     from statelib.records.batch import Batch
 
 
-_OF_ONE_SIZE = {"count", "count_distinct", "sum", "min", "max", "mean", "var_pop", "stddev_pop"}
+_OF_ONE_SIZE = {
+    "count",
+    "count_distinct",
+    "approx_count_distinct",
+    "sum",
+    "min",
+    "max",
+    "mean",
+    "var_pop",
+    "stddev_pop",
+}
 """Functions whose results, of numbers, are of one size from the first value that is not null on."""
 
 Types: TypeAlias = "tuple[pa.DataType | None, pa.DataType | None] | None"

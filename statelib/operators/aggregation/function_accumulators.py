@@ -17,6 +17,7 @@ from statelib.operators.aggregation.accumulators import (
 )
 from statelib.operators.aggregation.decimals import can_add, can_average, type_of_sum
 from statelib.operators.aggregation.distinct_values import DistinctAccumulator
+from statelib.operators.aggregation.hyperloglog import SketchAccumulator
 from statelib.operators.aggregation.inputs import has_numbers, is_ordered, is_real
 from statelib.operators.aggregation.kernel import running_extreme, running_float_sum, running_int_sum
 from statelib.operators.aggregation.picks import PickAccumulator
@@ -121,4 +122,5 @@ _MADE: dict[Function, Callable[[pa.DataType, pa.DataType], Made]] = {
     "arg_min": partial(_arg, largest=False),
     "arg_max": partial(_arg, largest=True),
     "count_distinct": lambda of, _: [DistinctAccumulator(of)],
+    "approx_count_distinct": lambda of, _: [SketchAccumulator(of)],
 }

@@ -15,6 +15,7 @@ first, last     the type of the values
 *_by_time       value, of the type of the values; time int64, its timestamp in ms
 top_n, bottom_n value, a list of values; by binary: the list of what decides
 count_distinct  count int64; values binary, null of none: `statelib.operators.aggregation.distinct_values`
+approx_...      count int64; sketch binary, null of none: `statelib.operators.aggregation.hyperloglog`
 arg_min/arg_max value, of the type of the values; by binary (`statelib.operators.aggregation.tagged_bytes`)
 =============== ===================================================================================================
 
@@ -53,6 +54,7 @@ _SUFFIXES: dict[Function, tuple[str, ...]] = {
     "top_n": ("value", "by"),
     "bottom_n": ("value", "by"),
     "count_distinct": ("count", "values"),
+    "approx_count_distinct": ("count", "sketch"),
 }
 _TYPES = {
     "sum": pa.float64(),
@@ -62,6 +64,7 @@ _TYPES = {
     "time": pa.int64(),
     "by": pa.binary(),
     "values": pa.binary(),
+    "sketch": pa.binary(),
 }
 """By suffix; a ``value`` has the type of the result."""
 

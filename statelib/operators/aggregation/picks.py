@@ -123,7 +123,8 @@ class PickAccumulator:
 
     def walk(self, updates: Updates, inputs: Inputs) -> list[pa.Array]:
         """See `Accumulator`."""
-        best, picked = (np.empty(len(updates.rows), dtype=dtype) for dtype in (self._dtype, np.int64))
+        best = np.empty(len(updates.rows), dtype=self._dtype)
+        picked = np.empty(len(updates.rows), dtype=np.int64)
         columns = self._run(updates, inputs, best, picked)
         self._walked = (columns, best, picked != NO_PICK)
         return [columns.column(0)]

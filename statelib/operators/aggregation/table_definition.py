@@ -47,11 +47,12 @@ class TableAggregations:
             raise ConfigurationError("nothing to aggregate", next_step="give names to count(), sum_(of) or mean_(of)")
         for name, function in self.functions:
             if function.function not in SUBTRACTABLE:
+                instead = "take count_distinct(of), which can, " if function.function == "approx_count_distinct" else ""
                 raise ConfigurationError(
-                    f"a {function.function} over a table cannot take a value back when a row changes",
+                    f"{function.function} over a table cannot take a value back when a row changes",
                     field=name,
-                    next_step="keep what is needed in aggregate_with(initializer, adder, subtractor, type), or take "
-                    f"the {function.function} of the changes: to_stream().group_by(key).{function.called}",
+                    next_step=f"{instead}keep what is needed in aggregate_with(initializer, adder, subtractor, type), "
+                    f"or take the {function.function} of the changes: to_stream().group_by(key).{function.called}",
                 )
 
     def build(self, node: str) -> Aggregator:

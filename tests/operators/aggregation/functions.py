@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from statelib import (
+    approx_count_distinct,
     arg_max,
     arg_min,
     count,
@@ -65,6 +66,8 @@ _ALL: dict[str, Aggregation] = {
     "positive_y_of_least": arg_min("y", by="x", where=POSITIVE),
     "distinct_x": count_distinct("x"),
     "distinct_positive_y": count_distinct("y", where=POSITIVE),
+    "about_x": approx_count_distinct("x"),
+    "about_positive_y": approx_count_distinct("y", where=POSITIVE),
     "top_y": top_n("y", "x", 2),
     "top_x_by_y": top_n("x", "y", 3),
     "bottom_positive_x": top_n("x", "x", 3, smallest=True, where=POSITIVE),
@@ -74,7 +77,7 @@ SUMS = several(**_SUMS)
 SQL = several(**_ALL)
 EACH_KIND = (
     "rows", "total", "most", "mean", "variance", "last_y", "last_x_by_time", "y_of_most", "x_of_most_y",
-    "distinct_x", "distinct_positive_y", "top_x_by_y",
+    "distinct_x", "distinct_positive_y", "top_x_by_y", "about_x",
 )  # fmt: skip
 """One function of each kind of state."""
 KINDS = several(**{name: _ALL[name] for name in EACH_KIND})

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from statelib.operators.aggregation.definition import several, single
 from statelib.operators.aggregation.sql_functions import (
+    approx_count_distinct,
     arg_max,
     count,
     count_distinct,
@@ -53,6 +54,7 @@ AGGREGATORS = st.sampled_from(
         several(latest=last("text", by_time=True), deviation=stddev("y"), texts=count_distinct("text")),
         single(first("text")),
         several(top=top_n("text", "y", 2)),
+        several(about=approx_count_distinct("x"), n=count()),
         single(max_("text")),
     ]
 )
