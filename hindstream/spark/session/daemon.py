@@ -6,6 +6,7 @@ can share. Spark starts it by its name, the setting ``spark.python.daemon.module
 
 from __future__ import annotations
 
+from hindstream.garbage import collect_seldom
 from hindstream.spark.session.imports import importing
 
 with importing():
@@ -17,4 +18,5 @@ with importing():
     load_kernels()
 
 if __name__ == "__main__":
+    collect_seldom()  # as do the workers, which are forks
     daemon.manager()  # type: ignore[no-untyped-call]

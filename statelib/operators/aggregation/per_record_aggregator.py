@@ -12,7 +12,7 @@ from statelib.operators.aggregation.aggregator import NONE_REMOVED
 from statelib.operators.aggregation.inputs import NO_SLOTS
 from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT
 from statelib.operators.mappers.function_errors import calling
-from statelib.operators.mappers.python_values import column_of, items_of, own, python_keys
+from statelib.operators.mappers.python_values import column_of, copier_of, items_of, own, python_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,19 +139,26 @@ class PerRecordAggregator:
         keys = python_keys(batch.keys, chosen)
         values = items_of(batch.value.take(chosen))
         results: list[object] = []
+        copied_now = copier_of(self.result_type)
 
         def sequence_of(update: int) -> int | None:
             return None if update >= len(rows) or rows[update] == NO_ROW else int(batch.sequence[rows[update]])
 
-        never = [None] * len(rows)
-        others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)
+        updates = zip(rows.tolist(), keys, values, slots.tolist(), strict=True)
         with self._calling(lambda _: sequence_of(len(results))):
-            for row, key, value, slot, (merged, copy_of) in zip(
-                rows.tolist(), keys, values, slots.tolist(), others, strict=True
-            ):
-                before = self._before(key, slot, merged, copy_of)
-                self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
-                results.append(own(self._aggregates[slot]))
+            if len(absorbed) or len(copied):
+                never = [None] * len(rows)
+                others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)
+                for (row, key, value, slot), (merged, copy_of) in zip(updates, others, strict=True):
+                    before = self._before(key, slot, merged, copy_of)
+                    self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
+                    results.append(copied_now(self._aggregates[slot]))
+            else:  # as for all but sessions and sliding windows, in two thirds of the time
+                aggregates, step, add = self._aggregates, self._step, results.append
+                for row, key, value, slot in updates:
+                    if row != NO_ROW:
+                        aggregates[slot] = step(key, value, aggregates[slot])
+                    add(copied_now(aggregates[slot]))
         column = self._walked = self._column(results, sequence_of)
         return column, ~valid_of(column) if column.null_count else NONE_REMOVED
 

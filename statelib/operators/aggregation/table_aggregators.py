@@ -22,7 +22,7 @@ from statelib.operators.aggregation.per_record_aggregator import PerRecordAggreg
 from statelib.operators.aggregation.table_accumulators import Changes, TableAccumulator
 from statelib.operators.aggregation.table_function_accumulators import table_accumulator
 from statelib.operators.aggregation.table_kernel import existence
-from statelib.operators.mappers.python_values import items_of, own, python_keys
+from statelib.operators.mappers.python_values import copier_of, items_of, python_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -239,6 +239,7 @@ class PerChangeAggregator(PerRecordAggregator):
         columns = (items_of(column.take(chosen)) for column in (batch.value, self._old))
         changes = zip(python_keys(batch.keys, chosen), *columns, slots.tolist(), strict=True)
         results: list[object] = []
+        copied_now = copier_of(self.result_type)
         with self._calling(lambda _: sequence_of(len(results))):
             for key, new, old, slot in changes:
                 aggregate = self._aggregates[slot]
@@ -247,6 +248,6 @@ class PerChangeAggregator(PerRecordAggregator):
                 if new is not None:
                     aggregate = self._step(key, new, aggregate)
                 self._aggregates[slot] = aggregate
-                results.append(own(aggregate))
+                results.append(copied_now(aggregate))
         self._walked = self._column(results, sequence_of)
         return self._walked, ~valid_of(self._walked)

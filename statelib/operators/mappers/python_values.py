@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,12 +55,38 @@ def own(item: Any) -> Any:
     if kind is list:
         return [part if type(part) in _UNCHANGING else own(part) for part in item]
     if kind is dict:
-        copied = item.copy()
-        for name, part in item.items():
-            if type(part) not in _UNCHANGING:
-                copied[name] = own(part)
-        return copied
+        return {name: part if type(part) in _UNCHANGING else own(part) for name, part in item.items()}
     return item if kind in _UNCHANGING else copy.deepcopy(item)
+
+
+def copier_of(kind: pa.DataType) -> Callable[[Any], Any]:
+    """As `own`, for what becomes a value of an Arrow type, in half the time: of most types no value can change."""
+    return _copier_of(kind) or _same
+
+
+def _copier_of(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """None: no value of that type can change."""
+    if pa.types.is_struct(kind) and not any(_copier_of(field.type) for field in kind):
+        return lambda item: item.copy() if type(item) is dict else own(item)
+    if pa.types.is_list(kind):
+        part_of = _copier_of(kind.value_type)
+        if part_of is None:
+            return lambda item: item.copy() if type(item) is list else own(item)
+        return lambda item: [part_of(part) for part in item] if type(item) is list else own(item)
+    can_change = pa.types.is_nested(kind) or not (_is_number(kind) or pa.types.is_string(kind) or _is_time(kind))
+    return own if can_change else None
+
+
+def _same(item: Any) -> Any:
+    return item
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind))
 
 
 def column_of(
@@ -111,10 +137,7 @@ def _items(column: pa.Array) -> list[Any]:
     """``column.to_pylist()``, which makes an object of Arrow for each value, with none for the common types."""
     kind = column.type
     if pa.types.is_struct(kind) and 0 < kind.num_fields == len(set(kind.names)):
-        names = kind.names
-        rows: list[Any] = [
-            dict(zip(names, row, strict=True)) for row in zip(*map(_items, column.flatten()), strict=True)
-        ]
+        rows = list(map(dict, map(zip, repeat(kind.names), zip(*map(_items, column.flatten()), strict=True))))
         return _with_nulls(rows, column)
     if pa.types.is_list(kind):
         bounds = column.offsets.to_numpy()

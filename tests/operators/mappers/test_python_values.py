@@ -14,7 +14,7 @@ from statelib import ConfigurationError, InputError
 from statelib.operators.aggregation.definition import Aggregate, Reduce
 from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.mappers.function_errors import calling
-from statelib.operators.mappers.python_values import column_of, items_of, own
+from statelib.operators.mappers.python_values import column_of, copier_of, items_of, own
 from statelib.operators.tables.writer import PlainStore
 from tests.columns.test_row_format import struct_arrays
 from tests.operators.task import Record, Task
@@ -56,6 +56,28 @@ def test_what_lies_below_a_null_is_no_value() -> None:
     assert items_of(lists) == [None, [3]]
     assert items_of(rows) == [{"a": 1}, None]
     assert items_of(pa.StructArray.from_arrays([rows], ["r"])) == [{"r": {"a": 1}}, {"r": None}]
+
+
+@given(struct_arrays())
+def test_a_copy_by_its_type_shares_nothing_that_can_change(rows: pa.StructArray) -> None:
+    for column in (rows, *rows.flatten()):
+        items, copied = items_of(column), copier_of(column.type)
+        assert [copied(item) for item in items] == items
+        assert changeable([copied(item) for item in items]).isdisjoint(changeable(items))
+
+
+def test_a_copy_of_what_arrow_takes_for_a_type_though_it_is_another() -> None:
+    for kind, value in (
+        (pa.list_(pa.int64()), (1, 2)),
+        (pa.list_(pa.list_(pa.int64())), ([1], [2])),
+        (pa.struct([("a", pa.list_(pa.int64()))]), [("a", [1])]),
+        (pa.struct([("a", pa.int64())]), [("a", 1)]),
+        (pa.struct([("a", pa.binary())]), {"a": bytearray(b"1")}),
+        (pa.binary(), bytearray(b"1")),
+    ):
+        copied = copier_of(kind)(value)
+        assert pa.array([copied], kind) == pa.array([value], kind)
+        assert changeable(copied).isdisjoint(changeable(value))
 
 
 VALUES = st.recursive(
