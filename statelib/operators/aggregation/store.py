@@ -61,7 +61,7 @@ class PlainAggregateStore:
         deleted = timestamp == NO_TIMESTAMP
         if deleted.any():
             rows = rows.take(pa.array(np.arange(len(rows)), mask=deleted))
-        self._store.store(self._keys.take(codes).to_pylist(), KeyValueRows(timestamp, rows), schema, write)
+        self._store.store(self._keys.take(codes), KeyValueRows(timestamp, rows), schema, write)
 
     def memory_bytes(self) -> int:
         """Nothing beyond what the aggregation has."""

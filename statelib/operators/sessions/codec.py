@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.errors.kinds import CorruptedDataError
-from statelib.stores.byte_columns import joined, split_tail, times
+from statelib.stores.byte_columns import joined, split_head, split_tail, times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,6 +78,11 @@ def encode_end_key(end_ms: int, start_ms: int = 0, key: bytes = b"") -> bytes:
     return _BOUNDS.pack(end_ms, start_ms) + key
 
 
+def encode_end_keys(keys: Column, start: NDArray[np.int64], end: NDArray[np.int64]) -> Column:
+    """As `encode_end_key`, of many sessions."""
+    return joined(times(end), times(start), keys)
+
+
 def decode_end_key(raw: bytes, store: str) -> tuple[bytes, int, int]:
     """(key, start, end) of a key of the index by end; times in ms.
 
@@ -86,6 +91,16 @@ def decode_end_key(raw: bytes, store: str) -> tuple[bytes, int, int]:
     """
     end_ms, start_ms = _bounds(raw, 0, store)
     return raw[BOUNDS_BYTES:], start_ms, end_ms
+
+
+def decode_end_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64], NDArray[np.int64]]:
+    """As `decode_end_key`, of many: keys, int64 starts and ends.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    bounds, keys = split_head(raws, BOUNDS, store)
+    return keys, bounds["start"].astype(np.int64), bounds["end"].astype(np.int64)
 
 
 def _bounds(raw: bytes, at: int, store: str) -> tuple[int, int]:

@@ -17,12 +17,16 @@ from statelib.operators.sessions.codec import (
     BOUNDS_BYTES,
     FORMAT_VERSION,
     decode_end_key,
+    decode_end_keys,
     decode_key,
     decode_keys,
     encode_end_key,
+    encode_end_keys,
     encode_key,
+    encode_keys,
 )
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.stores.byte_columns import empty_values
 from statelib.stores.column_scan import scan_columns
 from statelib.stores.header import Header
 
@@ -214,10 +218,11 @@ class SessionStore:
         """
         self.header.write(schema, write)
         self.expire(write)
-        for key, start_ms, end_ms in removed.to_list():
-            self.remove(key, start_ms, end_ms, write)
-        for bounds, row in zip(changed.to_list(), rows.to_pylist(), strict=True):
-            self._put(SessionRow(*bounds, row), write)
+        write.delete_columns(self._sessions, encode_keys(removed.keys, removed.start, removed.end))
+        write.delete_columns(self._by_end, encode_end_keys(removed.keys, removed.start, removed.end))
+        index = encode_end_keys(changed.keys, changed.start, changed.end)
+        write.put_columns(self._sessions, encode_keys(changed.keys, changed.start, changed.end), rows)
+        write.put_columns(self._by_end, index, empty_values(len(index)))
         self.newest_stored = self.stream_time
 
     def _put(self, session: SessionRow, write: WriteBatch) -> None:
@@ -229,8 +234,8 @@ class SessionStore:
         if self.last_expired_end < 0:
             return
         first, end = encode_end_key(0), encode_end_key(self.last_expired_end + 1)
-        expired = [decode_end_key(raw, self._name) for raw, _ in self._backend.scan(self._by_end, first, end)]
-        for key, start_ms, end_ms in expired:
-            write.delete(self._sessions, encode_key(key, start_ms, end_ms))
+        expired = [raws for raws, _ in scan_columns(self._backend, self._by_end, first, end)]
+        for raws in expired:
+            write.delete_columns(self._sessions, encode_keys(*decode_end_keys(raws, self._name)))
         if expired:
             write.delete_range(self._by_end, first, end)

@@ -58,7 +58,7 @@ class RestoringKeyValues(Restoring):
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
         kept = timestamp if self._keeps_timestamps else np.full(len(timestamp), NO_TIMESTAMP)
-        self._store.store(keys.to_pylist(), KeyValueRows(kept, values), self._row, write)
+        self._store.store(keys, KeyValueRows(kept, values), self._row, write)
 
 
 class RestoringVersions(Restoring):

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.arrow_buffers import valid_of
 from statelib.errors.kinds import InputError
-from statelib.operators.tables.codec import FORMAT_VERSION, decode_value, encode_value
+from statelib.operators.tables.codec import FORMAT_VERSION, decode_value, encode_value, encode_values
 from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes.single_values import from_bytes, to_bytes
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from statelib.serdes import Serde
     from statelib.stores.backend import Backend
+    from statelib.stores.byte_columns import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ class KeyValueStore:
                     timestamp[i], rows[i] = decode_value(raw, self._name)
         return KeyValueRows(timestamp, pa.array(rows, pa.binary()))
 
-    def store(self, keys: Sequence[bytes], changed: KeyValueRows, schema: pa.Schema, write: WriteBatch) -> None:
+    def store(self, keys: Column, changed: KeyValueRows, schema: pa.Schema, write: WriteBatch) -> None:
         """Adds to ``write`` what makes the values of ``keys`` those of ``changed``.
 
         Args:
@@ -189,11 +191,11 @@ class KeyValueStore:
             write: The batch that also carries the task's position.
         """
         self.header.write(schema, write)
-        for key, timestamp, row in zip(keys, changed.timestamp.tolist(), changed.rows.to_pylist(), strict=True):
-            if row is None:
-                write.delete(self._values, key)
-            else:
-                write.put(self._values, key, encode_value(timestamp, row))
+        there = valid_of(changed.rows)
+        put, deleted = pa.array(there), pa.array(~there)
+        values = encode_values(changed.timestamp[there], changed.rows.filter(put))
+        write.put_columns(self._values, keys.filter(put), values)
+        write.delete_columns(self._values, keys.filter(deleted))
 
     def _scan(self, first: bytes, end: bytes | None, *, reverse: bool) -> Iterator[tuple[Any, ValueAndTimestamp]]:
         for key, raw in self._backend.scan(self._values, first, end, reverse=reverse):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.versioned.store import VersionedKeyValueStore
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.byte_columns import Column
     from statelib.stores.stored_rows import StoredStates
 
 _END_OF_TIME = np.iinfo(np.int64).max
@@ -85,7 +86,7 @@ class StoredPlain:
         values = serde_for(kept).deserialize(stored.rows.filter(pa.array(there)))
         return Found(scatter(values if self._shown is None else self._shown(values), there), stored.timestamp)
 
-    def put(self, keys: Sequence[bytes], changed: Found, write: WriteBatch) -> None:
+    def put(self, keys: Column, changed: Found, write: WriteBatch) -> None:
         """Adds to ``write`` what ``keys`` have from now on."""
         rows = serde_for(self.value_type).serialize(changed.value)
         self._store.store(keys, KeyValueRows(changed.timestamp, rows), self._schema, write)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.operators.tables.stored_latest import StoredLatest
+    from statelib.stores.byte_columns import Column
 
 _COMPACT_FROM_ROWS = 1 << 14
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -77,10 +78,10 @@ class LatestValues:
         self._compact()
         return found
 
-    def changed(self) -> tuple[list[bytes], Found]:
+    def changed(self) -> tuple[Column, Found]:
         """The keys (serialised, each once) for which something has been put, and what they have now."""
         codes = np.flatnonzero(self._changed)
-        return self._keys.take(codes).to_pylist(), self._take(self._latest[codes])
+        return self._keys.take(codes), self._take(self._latest[codes])
 
     def memory_bytes(self) -> int:
         """Size of the working set."""

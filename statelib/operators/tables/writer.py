@@ -217,7 +217,7 @@ class _PlainTableWriter:
         """See `TableWriter`."""
         if self._values is not None and self._stored is not None:
             keys, latest = self._values.changed()
-            if keys:
+            if len(keys):
                 self._stored.put(keys, latest, write)
         self._stored = self._values = None
 

@@ -34,7 +34,7 @@ def rows(*pairs: tuple[int, bytes | None]) -> KeyValueRows:
 
 def batch_put(store: KeyValueStore, backend: Backend, keys: list[bytes], changed: KeyValueRows) -> None:
     write = WriteBatch()
-    store.store(keys, changed, SCHEMA, write)
+    store.store(pa.array(keys, pa.binary()), changed, SCHEMA, write)
     backend.write(write)
 
 

@@ -98,7 +98,7 @@ class RunningForeignKeyResolve:
     def flush(self, write: WriteBatch) -> None:
         """Writes the numbers."""
         if self._stored is not None and len(self._slots):
-            keys = self._context.keys.take(self._slots.key_code).to_pylist()
+            keys = self._context.keys.take(self._slots.key_code)
             count = len(self._slots)
             self._stored.put(keys, Found(pa.array(self._number[:count]), self._since[:count]), write)
         self._stored = None

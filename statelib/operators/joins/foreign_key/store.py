@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.operators.joins.foreign_key.codec import FORMAT_VERSION, decode_value, encode_prefix, encode_value
+from statelib.columns.arrow_buffers import valid_of
+from statelib.operators.joins.foreign_key.codec import FORMAT_VERSION, decode_value, encode_prefix, encode_values
 from statelib.stores.backend import end_of_prefix
 from statelib.stores.header import Header
 
@@ -95,9 +96,8 @@ class SubscriptionStore:
             write: The batch that also carries the task's position.
         """
         self.header.write(schema, write)
-        columns = (changed.keys.to_pylist(), changed.number.tolist(), changed.rows.to_pylist())
-        for key, number, row in zip(*columns, strict=True):
-            if row is None:
-                write.delete(self._family, key)
-            else:
-                write.put(self._family, key, encode_value(number, row))
+        there = valid_of(changed.rows)
+        put, deleted = pa.array(there), pa.array(~there)
+        values = encode_values(changed.number[there], changed.rows.filter(put))
+        write.put_columns(self._family, changed.keys.filter(put), values)
+        write.delete_columns(self._family, changed.keys.filter(deleted))
