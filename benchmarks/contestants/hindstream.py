@@ -32,8 +32,9 @@ class Hindstream(Contestant):
     name = "hindstream"
     title = "Hindstream"
     settings = (
-        f"one slice through all phases of a run on Spark {MASTER}, with checkpointed state (RocksDB), an audit by "
-        "Great Expectations and a report; settings as they come"
+        f"one slice through all phases of a run on Spark {MASTER}, with checkpointed state (RocksDB), an audit and a "
+        "report; settings as they come, but for data_docs=failed: no Data Docs are written of what passes, since no "
+        "other contestant validates anything (they would cost some 2.5 CPU seconds a run)"
     )
     is_exact = True
     agrees = tuple(WORKS)
@@ -70,8 +71,7 @@ class HindstreamLocal(Hindstream):
     name = "hindstream-local"
     title = "Hindstream, local"
     settings = (
-        "the same run with --engine local: all phases in one process, started for it, task after task, without Spark; "
-        "settings as they come"
+        "the same run with --engine local: all phases in one process, started for it, task after task, without Spark"
     )
     engine = "local"
 
@@ -80,7 +80,7 @@ def main(work: str, output: str, engine: str) -> None:
     """Runs one slice over the topics in ``output``; what it cost by phase goes into ``phases.json`` there."""
     folder = Path(output)
     places = {"warehouse": str(folder / "warehouse"), "state_dir": str(folder / "state"), "spark_master": MASTER}
-    places["engine"] = engine
+    places |= {"engine": engine, "data_docs": "failed"}
     result = run_slice(job(work), load_settings(places, environ={}))
     if isinstance(result, NothingToDo):
         raise SystemExit(str(result))
