@@ -50,6 +50,8 @@ if TYPE_CHECKING:
         approx_count_distinct,
         arg_max,
         arg_min,
+        collect_list,
+        collect_set,
         count,
         count_distinct,
         first,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
         max_,
         mean_,
         min_,
+        quantiles,
         stddev,
         sum_,
         top_n,
@@ -142,8 +145,8 @@ _HOMES = {
     "statelib.job.lake_topic": ("LakeTopic",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregation.sql_functions": (
-        "Aggregation", "approx_count_distinct", "arg_max", "arg_min", "count", "count_distinct", "first", "last",
-        "max_", "mean_", "min_", "stddev", "sum_", "top_n", "variance",
+        "Aggregation", "approx_count_distinct", "arg_max", "arg_min", "collect_list", "collect_set", "count",
+        "count_distinct", "first", "last", "max_", "mean_", "min_", "quantiles", "stddev", "sum_", "top_n", "variance",
     ),
     "statelib.operators.mappers.mapping": ("per_record",),
     "statelib.operators.processors.definition": (
@@ -197,10 +200,11 @@ __all__ = [
     "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde",
     "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "append_records", "approx_count_distinct", "arg_max", "arg_min", "count", "count_distinct",
+    "WindowedKTable", "append_records", "approx_count_distinct", "arg_max", "arg_min", "collect_list",
+    "collect_set", "count", "count_distinct",
     "describe", "expect",
     "export_changelog", "first", "import_changelog", "last", "load_job", "load_settings", "max_", "mean_", "min_",
-    "open_state", "per_record", "serde_for", "stddev", "sum_", "top_n", "topic_schema", "variance",
+    "open_state", "per_record", "quantiles", "serde_for", "stddev", "sum_", "top_n", "topic_schema", "variance",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker, a package with a ``__getattr__`` has any name

@@ -25,6 +25,8 @@ Aggregated = TypeVar("Aggregated")
 class StreamAggregations(KafkasNames, Generic[Aggregated]):
     """The aggregations of a grouped stream. Each method takes a `Materialized` for the store and a `Named`.
 
+    With ``where=``, a function of SQL sees only the records for which a mapper gives true.
+
     Args:
         grouping: Where the records are.
         counts_for_nothing: Whether Kafka's ``count(Materialized)`` makes a store's name that it never uses, where it is
@@ -36,27 +38,57 @@ class StreamAggregations(KafkasNames, Generic[Aggregated]):
         self._builder = grouping.builder
         self._counts_for_nothing = counts_for_nothing
 
-    def count(self, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+    def count(
+        self, materialized: Materialized | None = None, named: Named | None = None, *, where: MapperLike | None = None
+    ) -> Aggregated:
         """Counts records per key, or per key and window. Without windows, records with a null value do not count."""
         if self._counts_for_nothing and materialized is not None and materialized.store_name is None:
             self._builder.new_store_name("KSTREAM-AGGREGATE")  # as Kafka does, and never uses it
-        return self._table("KSTREAM-AGGREGATE", single(count()), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(count(where=where)), materialized, named)
 
-    def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+    def sum(
+        self,
+        of: MapperLike,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+        *,
+        where: MapperLike | None = None,
+    ) -> Aggregated:
         """The sum of ``of`` per key, or per key and window."""
-        return self._table("KSTREAM-AGGREGATE", single(sum_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(sum_(of, where=where)), materialized, named)
 
-    def min(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+    def min(
+        self,
+        of: MapperLike,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+        *,
+        where: MapperLike | None = None,
+    ) -> Aggregated:
         """The minimum of ``of`` per key, or per key and window."""
-        return self._table("KSTREAM-AGGREGATE", single(min_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(min_(of, where=where)), materialized, named)
 
-    def max(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+    def max(
+        self,
+        of: MapperLike,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+        *,
+        where: MapperLike | None = None,
+    ) -> Aggregated:
         """The maximum of ``of`` per key, or per key and window."""
-        return self._table("KSTREAM-AGGREGATE", single(max_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(max_(of, where=where)), materialized, named)
 
-    def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+    def mean(
+        self,
+        of: MapperLike,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+        *,
+        where: MapperLike | None = None,
+    ) -> Aggregated:
         """The arithmetic mean of ``of`` per key, or per key and window."""
-        return self._table("KSTREAM-AGGREGATE", single(mean_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(mean_(of, where=where)), materialized, named)
 
     def aggregate(
         self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None

@@ -32,6 +32,8 @@ Aggregated = TypeVar("Aggregated")
 class GroupedRows(KafkasNames, Generic[Aggregated]):
     """The aggregations of a table's rows.
 
+    With ``where=``, a function of SQL sees only the rows for which a mapper gives true.
+
     Args:
         grouping: Where the rows are.
     """
@@ -39,17 +41,33 @@ class GroupedRows(KafkasNames, Generic[Aggregated]):
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def count(self, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+    def count(
+        self, materialized: Materialized | None = None, named: Named | None = None, *, where: MapperLike | None = None
+    ) -> Aggregated:
         """The number of rows in each group; 0 once its last row has gone (``KTableAggregate``)."""
-        return self._table("KTABLE-AGGREGATE", _single(count()), materialized, named)
+        return self._table("KTABLE-AGGREGATE", _single(count(where=where)), materialized, named)
 
-    def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+    def sum(
+        self,
+        of: MapperLike,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+        *,
+        where: MapperLike | None = None,
+    ) -> Aggregated:
         """The sum of ``of`` for each group; a group without values is deleted."""
-        return self._table("KTABLE-AGGREGATE", _single(sum_(of)), materialized, named)
+        return self._table("KTABLE-AGGREGATE", _single(sum_(of, where=where)), materialized, named)
 
-    def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+    def mean(
+        self,
+        of: MapperLike,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+        *,
+        where: MapperLike | None = None,
+    ) -> Aggregated:
         """The arithmetic mean of ``of`` for each group; a group without values is deleted."""
-        return self._table("KTABLE-AGGREGATE", _single(mean_(of)), materialized, named)
+        return self._table("KTABLE-AGGREGATE", _single(mean_(of, where=where)), materialized, named)
 
     def aggregate(
         self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None

@@ -37,6 +37,7 @@ _DESCRIPTIONS = {
     "suppression-buffer-size-max": "most bytes that waited at a time, in one task (KIP-328)",
     "intermediate-result-suppression-overtime-avg": "how long results were held after their last update (KIP-328)",
     "intermediate-result-suppression-overtime-min": "the least of it: a limit shorter by it does as much (KIP-328)",
+    "collection-limit-drop-total": "values that collect_list and collect_set have left out at their limit",
     "open-windows-current": "windows that still take records",
     "sealed-windows-total": "windows that were open when the input was sealed",
     "sealed-results-total": "results that waited when the input was sealed, and were let go",

@@ -26,12 +26,15 @@ from statelib import (
     TimeWindows,
     approx_count_distinct,
     arg_max,
+    collect_list,
+    collect_set,
     count,
     count_distinct,
     first,
     last,
     mean_,
     per_record,
+    quantiles,
     sum_,
     top_n,
     variance,
@@ -94,6 +97,8 @@ def picks(builder: StreamsBuilder) -> None:
         "first": first("note"), "latest": last("amount", by_time=True), "note": arg_max("note", by="amount"),
         "variance": variance("amount"), "distinct": count_distinct("note"), "top": top_n("note", "amount", 2),
         "many": count(where=pc.field("value", "amount") > 5), "about": approx_count_distinct("note"),
+        "spread": quantiles("amount", [0.5, 0.9]), "notes": collect_list("note", limit=3),
+        "amounts": collect_set("amount"),
     }  # fmt: skip
     builder.stream("sales").group_by_key().aggregate(functions, Materialized.as_("s")).to_stream().to("out")
 

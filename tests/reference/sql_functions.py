@@ -22,6 +22,16 @@ class Near(float):
         return isinstance(other, float) and math.isclose(self, other, rel_tol=1e-9, abs_tol=1e-6)
 
 
+class InBucket(float):
+    """A number that is equal to those of its bucket, and so to its middle."""
+
+    __slots__ = ()
+    __hash__ = float.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and math.isclose(self, other, rel_tol=1 / 256)
+
+
 def timed(value: Any, timestamp: int) -> Any:
     """A value that knows its record's timestamp, if it has fields, as functions that ask for it see it."""
     return {**value, "timestamp": timestamp} if isinstance(value, dict) else value
@@ -54,6 +64,13 @@ def stddev(xs: list[Any], *, population: bool = False) -> Near | None:
     """The square root."""
     of = variance(xs, population=population)
     return None if of is None else Near(math.sqrt(of))
+
+
+def quantiles(xs: list[Any], at: list[float]) -> list[float] | None:
+    """Those that are there, at or below each quantile. Of floats what is given is off by one part in 256 at most."""
+    ascending = sorted(xs)
+    there = [ascending[math.floor(one * (len(xs) - 1))] for one in at] if xs else None
+    return there and [x if isinstance(x, int) else InBucket(x) for x in there]
 
 
 def _x(rows: Rows) -> list[Any]:
@@ -120,6 +137,11 @@ MODELS: dict[str, Callable[[Rows], Any]] = {
     "distinct_positive_y": lambda rows: len(set(_those(_positive(rows), "y"))),
     "about_x": lambda rows: len(set(_x(rows))),  # of few values a sketch is exact
     "about_positive_y": lambda rows: len(set(_those(_positive(rows), "y"))),
+    "spread": lambda rows: quantiles(_x(rows), [0.9, 0, 0.5, 1]),
+    "positive_median": lambda rows: quantiles(_x(_positive(rows)), [0.5]),
+    "list_of_y": lambda rows: _those(rows, "y")[:3] or None,
+    "set_of_x": lambda rows: [*dict.fromkeys(_x(_positive(rows)))][:4] or None,
+    "set_of_y": lambda rows: [*dict.fromkeys(_those(rows, "y"))] or None,
     "top_y": lambda rows: _top(rows, "y", "x", 2),
     "top_x_by_y": lambda rows: _top(rows, "x", "y", 3),
     "bottom_positive_x": lambda rows: _top(_positive(rows), "x", "x", 3, smallest=True),

@@ -27,6 +27,8 @@ from statelib import (
     approx_count_distinct,
     arg_max,
     arg_min,
+    collect_list,
+    collect_set,
     count,
     count_distinct,
     first,
@@ -34,6 +36,7 @@ from statelib import (
     max_,
     mean_,
     per_record,
+    quantiles,
     stddev,
     sum_,
     top_n,
@@ -132,6 +135,8 @@ def windows(events: KGroupedStream) -> None:
         "many": count(where=AMOUNT > 4), "deviation": stddev("amount"), "first": first("id"),
         "latest": last("other", by_time=True), "id": arg_max("id", by="amount"), "other": arg_min("id", by="other"),
         "others": count_distinct("other"), "about": approx_count_distinct("other"), "top": top_n("id", "amount", 2),
+        "spread": quantiles("amount", [0.5, 0.9]),
+        "list": collect_list("id", limit=3), "set": collect_set("other", limit=2),
     }  # fmt: skip
     events.windowed_by(TUMBLING).aggregate(functions).to_stream().to("tumbling")
     events.windowed_by(TUMBLING.advance_by(ms(15))).count().to_stream().to("hopping")
@@ -224,7 +229,7 @@ def regrouped_tables(prices: KTable, names: KTable) -> None:
     """Aggregations that take back, of a plain and of a versioned table, columnar and per change."""
     functions = {
         "n": count(), "sum": sum_("value"), "mean": mean_("value"), "variance": variance("value"),
-        "distinct": count_distinct("value"),
+        "distinct": count_distinct("value"), "spread": quantiles("value", [0.5]),
     }  # fmt: skip
     by_other = names.group_by("value.other", "value.amount", Grouped.as_("names-by-other"))
     by_other.aggregate(functions, Materialized.as_("by-other")).to_stream().to("by-other")

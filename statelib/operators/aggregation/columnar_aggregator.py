@@ -9,6 +9,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import fixed_width
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.collecting import CollectAccumulator
 from statelib.operators.aggregation.function_accumulators import accumulators
 from statelib.operators.aggregation.function_states import by_function, names_of, shown
 from statelib.operators.aggregation.inputs import NO_SLOTS, Inputs, Updates
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.aggregation.accumulators import Accumulator
     from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.records.batch import Batch
@@ -48,13 +50,15 @@ class ColumnarAggregator:
     Args:
         functions: Names of the results' fields, None for a result that is the value itself; and the functions.
         node: Named in errors.
+        metrics: The node's, which counts what does not fit into collections.
     """
 
     may_remove = False
 
-    def __init__(self, functions: Sequence[tuple[str | None, Aggregation]], node: str) -> None:
+    def __init__(self, functions: Sequence[tuple[str | None, Aggregation]], node: str, metrics: NodeMetrics) -> None:
         self._functions = functions
         self._node = node
+        self._metrics = metrics
         self._types: list[Types] | None = None
         self._inputs: list[Inputs] = []
         self._accumulators: list[list[Accumulator]] = []
@@ -91,7 +95,7 @@ class ColumnarAggregator:
     def _bind(self, types: list[Types]) -> None:
         fields = []
         for (name, function), of in zip(self._functions, types, strict=True):
-            made = accumulators(function.function, *(of or (None, None)), function.limit)
+            made = accumulators(function, *(of or (None, None)))
             columns = [type_ for part in made for type_ in part.types]
             fields += [pa.field(*column) for column in zip(names_of(name, function), columns, strict=True)]
             self._accumulators.append(made)
@@ -160,7 +164,14 @@ class ColumnarAggregator:
             [column for part in parts for column in part.walk(updates, inputs)]
             for parts, inputs in zip(self._accumulators, self._inputs, strict=True)
         ]
+        self._count_left_out()
         return shown(self._functions, made), NONE_REMOVED
+
+    def _count_left_out(self) -> None:
+        for part in self._flat:
+            if isinstance(part, CollectAccumulator):
+                self._metrics.count("collection-limit-drop", part.left_out)
+                part.left_out = 0
 
     @property
     def keeps_sizes(self) -> bool:
@@ -177,6 +188,7 @@ class ColumnarAggregator:
         for parts, inputs in zip(self._accumulators, self._inputs, strict=True):
             for part in parts:
                 part.add(updates, inputs)
+        self._count_left_out()
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""

@@ -23,6 +23,7 @@ from statelib.stores.stored_rows import StoredStates
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.aggregation.aggregator import Aggregator
     from statelib.operators.mappers.fields import Fields
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class AggregatorSpec(StoredStates, Protocol):
     """What to aggregate: immutable and picklable."""
 
-    def build(self, node: str) -> Aggregator:
-        """The running aggregation; ``node`` is named in errors."""
+    def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
+        """The running aggregation; ``node`` is named in errors, ``metrics`` are its."""
 
     def describe(self) -> Mapping[str, object]:
         """As plain data, for the fingerprint."""
@@ -47,9 +48,9 @@ class Aggregations:
 
     functions: tuple[tuple[str | None, Aggregation], ...]
 
-    def build(self, node: str) -> Aggregator:
+    def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
         """The running aggregation."""
-        return ColumnarAggregator(self.functions, node)
+        return ColumnarAggregator(self.functions, node, metrics)
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""
@@ -110,8 +111,9 @@ class Reduce(StoredAsResults):
 
     function: Callable[[Any, Any], Any]
 
-    def build(self, node: str) -> Aggregator:
+    def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
         """The running aggregation."""
+        del metrics
 
         def step(key: object, value: object, aggregate: object) -> object:
             del key
@@ -146,8 +148,9 @@ class Aggregate(StoredAsResults):
     arrow_type: pa.DataType
     merger: Callable[[Any, Any, Any], Any] | None = None
 
-    def build(self, node: str) -> Aggregator:
+    def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
         """The running aggregation."""
+        del metrics
         functions = [self.function, self.initializer, self.merger]
 
         def step(key: object, value: object, aggregate: object) -> object:

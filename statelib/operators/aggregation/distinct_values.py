@@ -1,11 +1,10 @@
-"""Which values an aggregate has taken, for exact counts of distinct values: state whose size grows with the values.
+"""Which values an aggregate of a table has taken, for exact counts of distinct values: how many rows have each.
 
-The values of a slot are a dict of their serialised bytes, in the order in which they came; a state after an update is
-the beginning of it, since values of a stream are never taken back. What is stored is sorted, so that equal sets have
-equal bytes: a list, as bytes that say its type (`statelib.operators.aggregation.tagged_bytes`). Of a table it is a list
-of structs: a value, and how many rows have it.
+What is stored is sorted, so that equal sets have equal bytes: a list of structs, a value and how many rows have it, as
+bytes that say its type (`statelib.operators.aggregation.tagged_bytes`).
 
-Python works on each record here; whole columns are serialised at once.
+Python works on each record here; whole columns are serialised at once. Of a stream:
+`statelib.operators.aggregation.collecting`.
 """
 
 from __future__ import annotations
@@ -19,16 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT
 from statelib.operators.aggregation.tagged_bytes import tagged, untagged
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregation.inputs import Inputs, Updates
     from statelib.operators.aggregation.table_accumulators import Changes
 
 _BYTES_OF_A_VALUE = 90
@@ -45,101 +42,6 @@ def elements_of(column: pa.Array) -> list[bytes | None]:
         element if is_there else None
         for element, is_there in zip(serialized.to_pylist(), valid_of(column).tolist(), strict=True)
     ]
-
-
-class DistinctAccumulator:
-    """How many distinct values there are.
-
-    Args:
-        of: The type of the values.
-    """
-
-    types: Sequence[pa.DataType] = (pa.int64(), pa.binary())
-
-    def __init__(self, of: pa.DataType) -> None:
-        self._of = of
-        self._values: list[dict[bytes, None]] = []
-        self._bytes = 0
-        self._walked: tuple[NDArray[np.int64], list[int]] = (np.empty(0, dtype=np.int64), [])
-
-    @property
-    def initial(self) -> Sequence[object]:
-        """See `Accumulator`."""
-        return [0, None]
-
-    def reserve(self, slots: int) -> None:
-        """See `Accumulator`."""
-        self._values += [{} for _ in range(slots - len(self._values))]
-
-    def keep(self, slots: NDArray[np.int64]) -> None:
-        """See `Accumulator`."""
-        self._values = [self._values[slot] for slot in slots.tolist()]
-        self._bytes = sum(_size(element) for values in self._values for element in values)
-
-    def set(self, slots: NDArray[np.int64], states: Sequence[pa.Array]) -> None:
-        """See `Accumulator`.
-
-        Raises:
-            ConfigurationError: The values are of another type.
-        """
-        elements, counts = _read(states[1], pa.list_(self._of))
-        found = iter(elements_of(elements))
-        for slot, count in zip(slots.tolist(), counts, strict=True):
-            self._bytes -= sum(map(_size, self._values[slot]))
-            self._values[slot] = dict.fromkeys(element for element in islice(found, count) if element is not None)
-            self._bytes += sum(map(_size, self._values[slot]))
-
-    def get(self, slots: NDArray[np.int64]) -> list[pa.Array]:
-        """See `Accumulator`."""
-        return self._states(self._values[slot] for slot in slots.tolist())
-
-    def shown(self, slots: NDArray[np.int64]) -> list[pa.Array]:
-        """See `Accumulator`."""
-        return [pa.array([len(self._values[slot]) for slot in slots.tolist()], pa.int64())]
-
-    def walk(self, updates: Updates, inputs: Inputs) -> list[pa.Array]:
-        """See `Accumulator`."""
-        counts = self._run(updates, inputs)
-        self._walked = (updates.slots, counts)
-        return [pa.array(counts, pa.int64())]
-
-    def walked(self) -> list[pa.Array]:
-        """See `Accumulator`."""
-        slots, counts = self._walked
-        both = zip(slots.tolist(), counts, strict=True)
-        return self._states(islice(self._values[slot], count) for slot, count in both)
-
-    def add(self, updates: Updates, inputs: Inputs) -> None:
-        """See `Accumulator`."""
-        self._run(updates, inputs)
-
-    def _run(self, updates: Updates, inputs: Inputs) -> list[int]:
-        """Gives how many values there are after each update."""
-        elements = elements_of(inputs.column)
-        rows, slots, absorbed = (some.tolist() for some in updates.walked)
-        others = absorbed or [NO_SLOT] * len(rows)
-        counts = []
-        for row, slot, other in zip(rows, slots, others, strict=True):
-            values = self._values[slot]
-            if other != NO_SLOT:
-                before = len(values)
-                values.update(self._values[other])
-                self._bytes += sum(map(_size, islice(values, before, None)))
-            element = None if row == NO_ROW else elements[row]
-            if element is not None and element not in values:
-                values[element] = None
-                self._bytes += _size(element)
-            counts.append(len(values))
-        return counts
-
-    def _states(self, states: Iterable[Iterable[bytes]]) -> list[pa.Array]:
-        lists = [sorted(values) for values in states]
-        flat = serde_for(self._of).deserialize(pa.array([e for values in lists for e in values], pa.binary()))
-        return _stored([len(values) for values in lists], lists, flat)
-
-    def memory_bytes(self) -> int:
-        """See `Accumulator`."""
-        return self._bytes + _BYTES_OF_A_VALUE * len(self._values)
 
 
 class TableDistinct:

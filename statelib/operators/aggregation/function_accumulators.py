@@ -15,18 +15,19 @@ from statelib.operators.aggregation.accumulators import (
     MomentsAccumulator,
     NumberAccumulator,
 )
+from statelib.operators.aggregation.collecting import CollectAccumulator, DistinctAccumulator
 from statelib.operators.aggregation.decimals import can_add, can_average, type_of_sum
-from statelib.operators.aggregation.distinct_values import DistinctAccumulator
 from statelib.operators.aggregation.hyperloglog import SketchAccumulator
 from statelib.operators.aggregation.inputs import has_numbers, is_ordered, is_real
 from statelib.operators.aggregation.kernel import running_extreme, running_float_sum, running_int_sum
 from statelib.operators.aggregation.picks import PickAccumulator
+from statelib.operators.aggregation.quantiles import QuantilesAccumulator
 from statelib.operators.aggregation.top import TopAccumulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statelib.operators.aggregation.sql_functions import Function
+    from statelib.operators.aggregation.sql_functions import Aggregation, Function
 
     Made: TypeAlias = list[Accumulator] | None
     """None: there is no such function of such values."""
@@ -36,16 +37,13 @@ BY_ANOTHER: frozenset[Function] = frozenset({"arg_min", "arg_max", "top_n", "bot
 """Functions that pick records by something else than the value."""
 
 
-def accumulators(
-    function: Function, of: pa.DataType | None, by: pa.DataType | None, limit: int | None = None
-) -> list[Accumulator]:
+def accumulators(aggregation: Aggregation, of: pa.DataType | None, by: pa.DataType | None) -> list[Accumulator]:
     """The accumulators of a function, whose states together are the function's.
 
     Args:
-        function: Which.
+        aggregation: The function.
         of: The type of what it is of; None: records.
         by: The type of what decides which record it picks.
-        limit: How many records it picks, if it picks several.
 
     Raises:
         ConfigurationError: There is no such function of such values.
@@ -53,8 +51,13 @@ def accumulators(
     if of is None:
         return [CountAccumulator()]
     of, by = (pa.int64() if kind is None or pa.types.is_null(kind) else kind for kind in (of, by))
-    if limit is not None:
-        made: Made = [TopAccumulator(of, by, limit, largest=function == "top_n")] if is_ordered(by) else None
+    function, limit = aggregation.function, aggregation.limit
+    if function == "quantiles":
+        made: Made = [QuantilesAccumulator(of, aggregation.at)] if is_real(of) else None
+    elif limit is not None and function in {"collect_list", "collect_set"}:
+        made = [CollectAccumulator(of, once=function == "collect_set", limit=limit)]
+    elif limit is not None:
+        made = [TopAccumulator(of, by, limit, largest=function == "top_n")] if is_ordered(by) else None
     else:
         made = _MADE[function](of, by)
     if made is None:

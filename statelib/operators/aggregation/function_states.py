@@ -14,8 +14,10 @@ var_*, stddev_* count int64, mean float64, m2 float64: the sum of the squared di
 first, last     the type of the values
 *_by_time       value, of the type of the values; time int64, its timestamp in ms
 top_n, bottom_n value, a list of values; by binary: the list of what decides
-count_distinct  count int64; values binary, null of none: `statelib.operators.aggregation.distinct_values`
+count_distinct  count int64; values binary, null of none: `statelib.operators.aggregation.collecting`
 approx_...      count int64; sketch binary, null of none: `statelib.operators.aggregation.hyperloglog`
+quantiles       value, a list of float64; sketch binary, null of none: `statelib.operators.aggregation.quantiles`
+collect_*       a list of values
 arg_min/arg_max value, of the type of the values; by binary (`statelib.operators.aggregation.tagged_bytes`)
 =============== ===================================================================================================
 
@@ -55,6 +57,7 @@ _SUFFIXES: dict[Function, tuple[str, ...]] = {
     "bottom_n": ("value", "by"),
     "count_distinct": ("count", "values"),
     "approx_count_distinct": ("count", "sketch"),
+    "quantiles": ("value", "sketch"),
 }
 _TYPES = {
     "sum": pa.float64(),

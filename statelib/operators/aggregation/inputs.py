@@ -112,7 +112,7 @@ def sum_does_not_fit(room: str, sequence: int | None) -> InputError:
 
 def floats_of(column: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """As `numbers_of`, of values of any kind that is real: float64."""
-    floats = column.cast(pa.float64())
+    floats = column.cast(pa.float64(), safe=False)  # integers beyond 53 bits are rounded
     if floats.null_count == 0:
         return np.ascontiguousarray(floats), np.empty(0, dtype=np.bool_)
     return np.ascontiguousarray(floats.fill_null(0)), valid_of(floats)

@@ -114,7 +114,7 @@ class RunningKeyAggregate:
     def __init__(self, spec: KeyAggregate, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._aggregator = spec.aggregator.build(context.node)
+        self._aggregator = spec.aggregator.build(context.node, context.metrics)
         if isinstance(spec.store, VersionedStore):
             self._store: PlainAggregateStore | VersionedAggregateStore = VersionedAggregateStore(
                 spec.store, context, deletes=self._aggregator.may_be_null

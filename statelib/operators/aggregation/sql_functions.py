@@ -13,6 +13,7 @@ function            of                           gives
 count               anything                     int64
 count_distinct      anything                     int64
 approx_count_distinct anything                   int64
+quantiles           integers, floats, decimals   a list of float64
 sum_                integers                     int64; an overflow is an error
 sum_                floats                       float64
 sum_                decimals                     decimal128(38, s); an overflow is an error
@@ -23,6 +24,8 @@ variance, stddev    integers, floats, decimals   float64
 first, last         anything                     the same type
 arg_min, arg_max    anything, by what has an     the same type
                     order
+collect_list,       anything                     a list of the same type
+collect_set
 top_n               anything, by what has an     a list of the same type
                     order
 =================== ============================ ============================================
@@ -41,11 +44,12 @@ import pyarrow.compute as pc
 from statelib.calls import function_checked
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_of_call
+from statelib.operators.aggregation.collecting import MOST as MOST_COLLECTED
 from statelib.operators.aggregation.top import MOST
 from statelib.operators.mappers.mapping import evaluate, holds, mapper
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -56,7 +60,7 @@ if TYPE_CHECKING:
 Function: TypeAlias = Literal[
     "count", "sum", "min", "max", "mean", "var_samp", "var_pop", "stddev_samp", "stddev_pop",
     "first", "last", "first_by_time", "last_by_time", "arg_min", "arg_max",
-    "count_distinct", "approx_count_distinct", "top_n", "bottom_n",
+    "count_distinct", "approx_count_distinct", "quantiles", "collect_list", "collect_set", "top_n", "bottom_n",
 ]  # fmt: skip
 """As a store's settings have it."""
 
@@ -70,7 +74,8 @@ class Aggregation:
         of: What it is of; None: records.
         where: Gives booleans; only records for which it is true are seen. None: all are.
         by: Decides which records `arg_min`, `arg_max` and `top_n` pick.
-        limit: How many records `top_n` picks.
+        limit: How many records `top_n` picks, or values are collected.
+        at: Which quantiles, 0 to 1.
     """
 
     function: Function
@@ -78,6 +83,7 @@ class Aggregation:
     where: Mapper | None = None
     by: Mapper | None = None
     limit: int | None = None
+    at: tuple[float, ...] = ()
 
     @property
     def mappers(self) -> tuple[Mapper, ...]:
@@ -87,7 +93,8 @@ class Aggregation:
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         more = {name: of.describe() for name, of in (("where", self.where), ("by", self.by)) if of is not None}
-        limit = {} if self.limit is None else {"limit": self.limit}
+        limit: dict[str, object] = {} if self.limit is None else {"limit": self.limit}
+        limit |= {"at": list(self.at)} if self.at else {}
         return {"function": self.function, "of": None if self.of is None else self.of.describe(), **more, **limit}
 
     @property
@@ -147,6 +154,26 @@ def approx_count_distinct(of: MapperLike, *, where: MapperLike | None = None) ->
 
 
 @function_checked
+def quantiles(of: MapperLike, at: Sequence[float], *, where: MapperLike | None = None) -> Aggregation:
+    """About the values of ``of`` at some quantiles: ``quantiles("ms", [0.5, 0.99])`` gives median and 99th percentile.
+
+    Of n numbers in ascending order, the quantile q is the one at place floor(q * (n - 1)), counted from 0; what is
+    given for it is off by 1 part in 256 at most. Whole numbers below 256 are exact.
+
+    Source: DDSketch (Masson, Rim and Lee, "DDSketch: a fast and fully-mergeable quantile sketch with relative-error
+    guarantees", 2019).
+
+    Raises:
+        ConfigurationError: A quantile is not from 0 to 1, or there is none.
+    """
+    if not at or not all(0 <= one <= 1 for one in at):
+        raise ConfigurationError(
+            f"quantiles() at {[*at]}", next_step="name some from 0 to 1, such as [0.5, 0.99]", **place_of_call()
+        )
+    return replace(_aggregation("quantiles", of, where), at=tuple(float(one) for one in at))
+
+
+@function_checked
 def sum_(of: MapperLike, *, where: MapperLike | None = None) -> Aggregation:
     """The sum of ``of``."""
     return _aggregation("sum", of, where)
@@ -180,6 +207,39 @@ def variance(of: MapperLike, *, population: bool = False, where: MapperLike | No
 def stddev(of: MapperLike, *, population: bool = False, where: MapperLike | None = None) -> Aggregation:
     """The standard deviation of ``of``: of a sample, which one value has none of, or of the whole population."""
     return _aggregation("stddev_pop" if population else "stddev_samp", of, where)
+
+
+@function_checked
+def collect_list(of: MapperLike, *, limit: int = 1_000, where: MapperLike | None = None) -> Aggregation:
+    """A list of the values of ``of``, in the order in which they came: the first ``limit`` of them.
+
+    Those beyond are left out, and counted as ``collection-limit-drop``. Where sessions merge, the records of the
+    earlier session have come first.
+
+    Raises:
+        ConfigurationError: ``limit`` is not from 1 to 10,000.
+    """
+    return _collection("collect_list", of, where, limit)
+
+
+@function_checked
+def collect_set(of: MapperLike, *, limit: int = 1_000, where: MapperLike | None = None) -> Aggregation:
+    """A list of the values of ``of`` that differ, in the order in which they came first, as `collect_list`.
+
+    0.0 and -0.0 are one value, as are all NaN.
+
+    Raises:
+        ConfigurationError: ``limit`` is not from 1 to 10,000.
+    """
+    return _collection("collect_set", of, where, limit)
+
+
+def _collection(function: Function, of: MapperLike, where: MapperLike | None, limit: int) -> Aggregation:
+    if not 1 <= limit <= MOST_COLLECTED:
+        raise ConfigurationError(
+            f"{function}() of {limit} values", next_step=f"collect from 1 to {MOST_COLLECTED:,}", **place_of_call()
+        )
+    return replace(_aggregation(function, of, where), limit=limit)
 
 
 @function_checked

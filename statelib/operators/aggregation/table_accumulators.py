@@ -44,6 +44,7 @@ class Changes(NamedTuple):
         added: int64: whether there is something new: 1 or 0.
         taken: int64: whether there is something old: 1 or 0.
         sequence: int64: of its record, for errors.
+        remembers: Whether somebody will ask for the states, not only the results, after each change.
     """
 
     slots: NDArray[np.int64]
@@ -53,6 +54,7 @@ class Changes(NamedTuple):
     added: NDArray[np.int64]
     taken: NDArray[np.int64]
     sequence: NDArray[np.int64]
+    remembers: bool = False
 
 
 class TableAccumulator(Protocol):

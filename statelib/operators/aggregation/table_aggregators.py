@@ -76,7 +76,7 @@ class ColumnarTableAggregator:
             for function, (new, _) in zip(functions, self._columns, strict=True)
         ]
         if self._types is None:
-            self._states = [table_accumulator(f.function, type_) for f, type_ in zip(functions, types, strict=True)]
+            self._states = [table_accumulator(f, type_) for f, type_ in zip(functions, types, strict=True)]
             names = [column for name, function in self._functions for column in table_names_of(name, function)]
             columns = [type_ for state in self._states for type_ in state.types]
             self.schema = pa.schema([*zip(names, columns, strict=True)])
@@ -130,7 +130,10 @@ class ColumnarTableAggregator:
     def initial(self) -> pa.Array:
         """See `Aggregator`."""
         nothing = [
-            [pa.array([None if pa.types.is_binary(type_) else 0], type_) for type_ in state.types]
+            [
+                pa.array([None if pa.types.is_binary(type_) or pa.types.is_list(type_) else 0], type_)
+                for type_ in state.types
+            ]
             for state in self._states
         ]
         return table_shown(self._functions, nothing)
@@ -145,10 +148,10 @@ class ColumnarTableAggregator:
         remembers: bool = False,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`: the changes ``rows`` of the prepared batch; aggregates by key never merge."""
-        del absorbed, copied, remembers
+        del absorbed, copied
         takes_back, exists = (np.empty(len(rows), dtype=np.bool_) for _ in range(2))
         to = (slots, takes_back, self._sequence[rows])
-        changes = [self._changes(columns, pa.array(rows), *to) for columns in self._columns]
+        changes = [self._changes(columns, pa.array(rows), *to, remembers=remembers) for columns in self._columns]
         first = changes[0]
         existence(
             slots, self._has_new[rows], first.added, first.taken, self._may_be_emptied,
@@ -168,10 +171,12 @@ class ColumnarTableAggregator:
         slots: NDArray[np.int64],
         takes_back: NDArray[np.bool_],
         sequence: NDArray[np.int64],
+        *,
+        remembers: bool,
     ) -> Changes:
         new, old = (column.take(rows) for column in columns)
         added, taken = (valid_of(column).astype(np.int64) for column in (new, old))
-        return Changes(slots, takes_back, new, old, added, taken, sequence)
+        return Changes(slots, takes_back, new, old, added, taken, sequence, remembers)
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""

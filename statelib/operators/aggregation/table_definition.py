@@ -1,8 +1,9 @@
 """What can be aggregated of a table: every change takes its old value back and adds its new one (``KGroupedTable``).
 
-`count`, `sum_`, `mean_`, `variance` and `stddev` of `statelib.operators.aggregation.sql_functions` are columnar here,
-too. The other functions cannot take a value back and are refused. Any Python functions, an adder and a subtractor, are
-called for each change. `statelib.operators.aggregation.function_states` says what is stored.
+`count`, `count_distinct`, `sum_`, `mean_`, `variance`, `stddev` and `quantiles` of
+`statelib.operators.aggregation.sql_functions` are columnar here, too. The other functions cannot take a value back and
+are refused. Any Python functions, an adder and a subtractor, are called for each change.
+`statelib.operators.aggregation.function_states` says what is stored.
 
 A count that has come to 0 stays 0, as in Kafka Streams. A single sum or mean of no values is null, and so leaves the
 table. Sums of floats are subject to rounding: what is taken back may leave a trace until no value is left.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.aggregation.aggregator import Aggregator
     from statelib.operators.aggregation.sql_functions import Aggregation
 
@@ -55,8 +57,9 @@ class TableAggregations:
                     f"or take the {function.function} of the changes: to_stream().group_by(key).{function.called}",
                 )
 
-    def build(self, node: str) -> Aggregator:
+    def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
         """The running aggregation."""
+        del metrics
         return ColumnarTableAggregator(self.functions, node)
 
     def results_of(self, stored: pa.Array) -> pa.Array:
@@ -87,8 +90,9 @@ class TableReduce(StoredAsResults):
     adder: Callable[[Any, Any], Any]
     subtractor: Callable[[Any, Any], Any]
 
-    def build(self, node: str) -> Aggregator:
+    def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
         """The running aggregation."""
+        del metrics
 
         def add(key: object, value: object, aggregate: object) -> object:
             del key
@@ -123,8 +127,9 @@ class TableAggregate(StoredAsResults):
     subtractor: Callable[[Any, Any, Any], Any]
     arrow_type: pa.DataType
 
-    def build(self, node: str) -> Aggregator:
+    def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
         """The running aggregation."""
+        del metrics
 
         def add(key: object, value: object, aggregate: object) -> object:
             return self.adder(key, value, self.initializer() if aggregate is None else aggregate)

@@ -10,6 +10,7 @@ from statelib.operators.aggregation.decimals import can_add, can_average, type_o
 from statelib.operators.aggregation.distinct_values import TableDistinct
 from statelib.operators.aggregation.function_accumulators import no_such_function
 from statelib.operators.aggregation.inputs import is_real
+from statelib.operators.aggregation.quantiles import TableQuantiles
 from statelib.operators.aggregation.table_accumulators import (
     TableAccumulator,
     TableCount,
@@ -19,15 +20,15 @@ from statelib.operators.aggregation.table_accumulators import (
 )
 
 if TYPE_CHECKING:
-    from statelib.operators.aggregation.sql_functions import Function
+    from statelib.operators.aggregation.sql_functions import Aggregation, Function
 
 SUBTRACTABLE: frozenset[Function] = frozenset(
-    {"count", "count_distinct", "sum", "mean", "var_samp", "var_pop", "stddev_samp", "stddev_pop"}
+    {"count", "count_distinct", "quantiles", "sum", "mean", "var_samp", "var_pop", "stddev_samp", "stddev_pop"}
 )
 """The functions that can take values back."""
 
 
-def table_accumulator(function: Function, of: pa.DataType | None) -> TableAccumulator:
+def table_accumulator(aggregation: Aggregation, of: pa.DataType | None) -> TableAccumulator:
     """The accumulator of a function over values of type ``of``; None: over rows.
 
     Raises:
@@ -35,19 +36,25 @@ def table_accumulator(function: Function, of: pa.DataType | None) -> TableAccumu
     """
     if of is not None and pa.types.is_null(of):
         of = pa.int64()
+    function = aggregation.function
+    made: TableAccumulator | None = None
     match function, of:
         case "count", _:
-            return TableCount()
-        case _, None:
-            pass
-        case "count_distinct", of:
-            return TableDistinct(of)
-        case (("sum" | "mean"), of) if pa.types.is_floating(of) or (function == "mean" and pa.types.is_integer(of)):
-            return TableSum(pa.float64())
-        case (("sum" | "mean"), of) if can_average(of) or (function == "sum" and can_add(of)):
-            return TableDecimalSum(type_of_sum(of))
-        case "sum", of if pa.types.is_integer(of):
-            return TableSum(pa.int64())
-        case (("var_samp" | "var_pop" | "stddev_samp" | "stddev_pop"), of) if is_real(of):
-            return TableMoments()
-    raise no_such_function(function, of, instead="write it with aggregate_with()")
+            made = TableCount()
+        case "count_distinct", pa.DataType():
+            made = TableDistinct(of)
+        case "quantiles", pa.DataType() if is_real(of):
+            made = TableQuantiles(of, aggregation.at)
+        case (("sum" | "mean"), pa.DataType()) if pa.types.is_floating(of) or (
+            function == "mean" and pa.types.is_integer(of)
+        ):
+            made = TableSum(pa.float64())
+        case (("sum" | "mean"), pa.DataType()) if can_average(of) or (function == "sum" and can_add(of)):
+            made = TableDecimalSum(type_of_sum(of))
+        case "sum", pa.DataType() if pa.types.is_integer(of):
+            made = TableSum(pa.int64())
+        case (("var_samp" | "var_pop" | "stddev_samp" | "stddev_pop"), pa.DataType()) if is_real(of):
+            made = TableMoments()
+    if made is None:
+        raise no_such_function(function, of, instead="write it with aggregate_with()")
+    return made

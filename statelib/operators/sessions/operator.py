@@ -108,7 +108,7 @@ class RunningSessionAggregate:
         self._spec = spec
         self._context = context
         self._metrics = context.metrics
-        self._aggregator = spec.aggregator.build(context.node)
+        self._aggregator = spec.aggregator.build(context.node, context.metrics)
         retention_ms = spec.seen_ms(context.semantics)
         self._store = SessionStore(
             context.backend,

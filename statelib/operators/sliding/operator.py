@@ -104,7 +104,7 @@ class RunningSlidingAggregate:
         self._spec = spec
         self._context = context
         self._metrics = context.metrics
-        self._aggregator = spec.aggregator.build(context.node)
+        self._aggregator = spec.aggregator.build(context.node, context.metrics)
         retention_ms = spec.seen_ms(context.semantics)
         store_time = context.clock("store_time")
         self._store = WindowStore(

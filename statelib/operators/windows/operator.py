@@ -102,7 +102,7 @@ class RunningWindowAggregate:
         self._windows = spec.windows
         self._context = context
         self._metrics = context.metrics
-        self._aggregator = spec.aggregator.build(context.node)
+        self._aggregator = spec.aggregator.build(context.node, context.metrics)
         self._stream_time = context.clock()
         self._store = WindowStore(
             context.backend,

@@ -15,6 +15,8 @@ from statelib import (
     approx_count_distinct,
     arg_max,
     arg_min,
+    collect_list,
+    collect_set,
     count,
     count_distinct,
     first,
@@ -23,6 +25,7 @@ from statelib import (
     mean_,
     min_,
     per_record,
+    quantiles,
     stddev,
     sum_,
     top_n,
@@ -68,6 +71,11 @@ _ALL: dict[str, Aggregation] = {
     "distinct_positive_y": count_distinct("y", where=POSITIVE),
     "about_x": approx_count_distinct("x"),
     "about_positive_y": approx_count_distinct("y", where=POSITIVE),
+    "spread": quantiles("x", [0.9, 0, 0.5, 1]),
+    "positive_median": quantiles("x", [0.5], where=POSITIVE),
+    "list_of_y": collect_list("y", limit=3),
+    "set_of_x": collect_set("x", limit=4, where=POSITIVE),
+    "set_of_y": collect_set("y"),
     "top_y": top_n("y", "x", 2),
     "top_x_by_y": top_n("x", "y", 3),
     "bottom_positive_x": top_n("x", "x", 3, smallest=True, where=POSITIVE),
@@ -77,7 +85,8 @@ SUMS = several(**_SUMS)
 SQL = several(**_ALL)
 EACH_KIND = (
     "rows", "total", "most", "mean", "variance", "last_y", "last_x_by_time", "y_of_most", "x_of_most_y",
-    "distinct_x", "distinct_positive_y", "top_x_by_y", "about_x",
+    "distinct_x", "distinct_positive_y", "top_x_by_y", "about_x", "spread",
+    "list_of_y", "set_of_x",
 )  # fmt: skip
 """One function of each kind of state."""
 KINDS = several(**{name: _ALL[name] for name in EACH_KIND})

@@ -29,6 +29,7 @@ from statelib import (
     max_,
     mean_,
     min_,
+    quantiles,
     sum_,
     variance,
 )
@@ -39,6 +40,7 @@ from tests.operators.flow import Fed, Flow
 from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.reference.key_aggregate import Aggregates
 from tests.reference.sql_functions import Near
+from tests.reference.sql_functions import quantiles as quantiles_of
 from tests.reference.table import Change, HistoryTable, PlainTable
 from tests.reference.table_select import regrouped
 
@@ -64,7 +66,9 @@ SQL = {
     "positive_mean": mean_("x", where=POSITIVE), "variance": variance("x"),
     "variance_of_all": variance("x", population=True), "positive_variance": variance("x", where=POSITIVE),
     "positive_variance_of_all": variance("x", population=True, where=POSITIVE), "distinct": count_distinct("x"),
+    "spread": quantiles("x", [0.7, 0.2]),
     "positive_distinct": count_distinct("x", where=POSITIVE),
+    "positive_spread": quantiles("x", [0.7, 0.2], where=POSITIVE),
 }  # fmt: skip
 
 
@@ -127,6 +131,11 @@ def sql(rows: list[Any] | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def spread_of(rows_of: Counter[int]) -> list[float] | None:
+    """Values that were taken back before they were added count for nothing."""
+    return quantiles_of(sorted(x for x, rows in rows_of.items() for _ in range(rows)), [0.7, 0.2])
+
+
 def of_numbers(signed: list[tuple[int, int]]) -> dict[str, Any]:
     count_ = total = squares = 0
     for sign, x in signed:
@@ -140,7 +149,7 @@ def of_numbers(signed: list[tuple[int, int]]) -> dict[str, Any]:
         "xs": count_, "total": total if count_ else None, "mean": total / count_ if count_ else None,
         "variance": Near(m2 / (count_ - 1)) if count_ > 1 else None,
         "variance_of_all": Near(m2 / count_) if count_ > 0 else None,
-        "distinct": sum(rows > 0 for rows in rows_of.values()),
+        "distinct": sum(rows > 0 for rows in rows_of.values()), "spread": spread_of(rows_of),
     }  # fmt: skip
 
 

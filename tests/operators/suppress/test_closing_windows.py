@@ -15,11 +15,14 @@ from statelib.operators.aggregation.definition import several, single
 from statelib.operators.aggregation.sql_functions import (
     approx_count_distinct,
     arg_max,
+    collect_list,
+    collect_set,
     count,
     count_distinct,
     first,
     last,
     max_,
+    quantiles,
     stddev,
     sum_,
     top_n,
@@ -55,6 +58,8 @@ AGGREGATORS = st.sampled_from(
         single(first("text")),
         several(top=top_n("text", "y", 2)),
         several(about=approx_count_distinct("x"), n=count()),
+        several(spread=quantiles("y", [1, 0.5])),
+        several(list=collect_list("text", limit=3), set=collect_set("y")),
         single(max_("text")),
     ]
 )
