@@ -87,7 +87,7 @@ def window_result(spec: Any, raw: bytes, schema: pa.Schema) -> Any:
             case "m2":  # of samples; all are deviations
                 count = row[f"{of}.count"]
                 shown[of] = math.sqrt(number / (count - 1)) if count > 1 else None
-            case "values":
+            case "values" | "sketch" if f"{of}.count" in row:
                 shown[of] = row[f"{of}.count"]
             case "value":
                 shown[of] = number
