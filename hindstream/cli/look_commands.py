@@ -8,10 +8,12 @@ import typer
 
 from hindstream.cli.arguments import (
     Assignments,
+    Engine,
     JobName,
     JobReference,
     JsonOrText,
     RunId,
+    Until,
     Warehouse,
     given_settings,
     job_name,
@@ -130,6 +132,65 @@ def describe(job: JobReference, output: JsonOrText = "table") -> None:
     from statelib.job.job import load_job  # noqa: PLC0415
 
     print_topology(load_job(job), output)
+
+
+def estimate(
+    job: Annotated[
+        str | None, typer.Argument(metavar="JOB", help="The job: FILE.py:NAME or PACKAGE.MODULE:NAME.")
+    ] = None,
+    records: Annotated[
+        float | None, typer.Option(help="Records to plan for, such as 10e9; default: all that is archived.")
+    ] = None,
+    size_bytes: Annotated[
+        float | None, typer.Option("--bytes", help="The same by size: bytes of files of the sources.")
+    ] = None,
+    until: Until = None,
+    slices: Annotated[int, typer.Option(min=1, help="Slices that the history is cut into.")] = 1,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Cores for tasks on Spark; default: those of this machine.")
+    ] = None,
+    sample: Annotated[
+        int,
+        typer.Option(min=0, help="Records to replay in a temporary folder if the job has not run yet; 0: none."),
+    ] = 200_000,
+    calibration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The calibration to use, or to write with --calibrate; default: state_dir's."
+        ),
+    ] = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    engine: Engine = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure this machine first, in about a minute, and keep that.")
+    ] = False,
+) -> None:
+    """Estimate what a job will cost: time, CPU, memory, state, outputs, and what limits first. Changes nothing.
+
+    It goes by the job's former runs. Before the first run it replays a sample of its input in a temporary folder.
+
+    Example: hindstream estimate jobs/flights.py:job --records 10e9 --slices 24 --cores 16
+    """
+    from pathlib import Path  # noqa: PLC0415
+
+    from hindstream.cli.estimate import measure, print_estimate  # noqa: PLC0415
+    from hindstream.estimate.estimate import Asked  # noqa: PLC0415
+    from statelib.errors.kinds import ConfigurationError  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse, until=until, engine=engine)
+    file = None if calibration is None else Path(calibration)
+    if job is None and not calibrate:
+        step = "hindstream estimate FILE.py:NAME, or hindstream estimate --calibrate"
+        raise ConfigurationError("there is no job to estimate", next_step=step)
+    if calibrate:
+        measure(given, file, output)
+    if job is not None:
+        asked = Asked(records, size_bytes, slices, cores, file, sample)
+        print_estimate(load_job(job), given, asked, output)
 
 
 def inspect(

@@ -88,6 +88,7 @@ _COMMANDS = {
         look_commands.status,
         look_commands.placement,
         look_commands.describe,
+        look_commands.estimate,
         look_commands.inspect,
     ),
     MEND: (run_commands.release, run_commands.data_docs),

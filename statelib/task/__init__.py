@@ -3,6 +3,7 @@
 Begin with `run`; `graph` makes operators of nodes.
 """
 
+from statelib.task.graph import NodeSeconds
 from statelib.task.run import run_task
 from statelib.task.stages import Stages, replay_here
 from statelib.task.topology_description import describe_topology
@@ -10,6 +11,7 @@ from statelib.task.type_inference import forwarded_types, topic_types
 from statelib.task.work import TaskSettings, TaskWork
 
 __all__ = [
+    "NodeSeconds",
     "Stages",
     "TaskSettings",
     "TaskWork",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +44,31 @@ if TYPE_CHECKING:
     from statelib.topology import Node, SubTopology
 
 
+@dataclass(slots=True)
+class NodeSeconds:
+    """How long each node took, by its name; adds up over batches, tasks and runs.
+
+    Attributes:
+        clock: Seconds.
+    """
+
+    clock: Callable[[], float]
+    seconds: dict[str, float] = field(default_factory=dict)
+    _since: float = 0.0
+    _node: str | None = None
+
+    def begin(self, node: str) -> None:
+        """A node begins, and the one before it is done."""
+        self.end()
+        self._node, self._since = node, self.clock()
+
+    def end(self) -> None:
+        """The node that has begun last is done."""
+        if self._node is not None:
+            self.seconds[self._node] = self.seconds.get(self._node, 0.0) + self.clock() - self._since
+            self._node = None
+
+
 class Graph:
     """The running operators of one task.
 
@@ -56,6 +81,7 @@ class Graph:
         partition: The task's.
         changelogs: By store, what takes its changes.
         only_wanted: Whether what nobody looks at is left out of values that are put together.
+        spent: Takes the seconds that each source and processor took to make what it forwards; None: nobody asks.
     """
 
     def __init__(
@@ -69,8 +95,10 @@ class Graph:
         partition: int = 0,
         changelogs: Mapping[str, Changelog] | None = None,
         only_wanted: bool = True,
+        spent: NodeSeconds | None = None,
     ) -> None:
         self._backend = backend
+        self._spent = spent
         self.nodes = sub_topology.nodes
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
         self._topics = [source.topic for source in sub_topology.all_sources]
@@ -175,6 +203,8 @@ class Graph:
         made: dict[str, Passing] = {}
         task = Numbering(uptake)
         for node in self.nodes:
+            if self._spent is not None:
+                self._spent.begin(node.name)
             match node:
                 case Source():
                     index = self._sources[node.name]
@@ -190,6 +220,8 @@ class Graph:
             if node.name in self._paths.partings:
                 passing = parted(passing, uptake, self._paths.number[node.name])
             made[node.name] = passing
+        if self._spent is not None:
+            self._spent.end()
         return made
 
     def _inputs(self, node: Node, made: Mapping[str, Passing], uptake: Uptake) -> list[Passing]:

@@ -6,8 +6,6 @@ attempt's own: a task may be killed at any instant, and run twice at once.
 
 from __future__ import annotations
 
-import resource
-import sys
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -19,6 +17,7 @@ from statelib.documents.manifests import TaskOutcome, TaskPosition
 from statelib.documents.places import place_of
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError, HindstreamError
+from statelib.metrics.peak_memory import peak_memory_bytes
 from statelib.operators.changelog import Changelog
 from statelib.operators.late_records import LateRecords
 from statelib.records.batch import NO_TIMESTAMP
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.records.batch import Batch
+    from statelib.task.graph import NodeSeconds
     from statelib.task.work import TaskWork
 
 
@@ -67,6 +67,7 @@ def run_task(
     clock: Callable[[], float],
     host: str = "localhost",
     told: Callable[[int], object] = bool,
+    spent: NodeSeconds | None = None,
 ) -> TaskOutcome:
     """Runs ``work``.
 
@@ -76,6 +77,7 @@ def run_task(
         clock: Seconds, for the figures of phases only.
         host: Where this runs, for the report.
         told: Called with the number of records whenever some have been processed; its answer is not looked at.
+        spent: Takes the seconds of each node; None: nobody asks.
 
     Returns:
         What was made. ``metrics`` and ``position`` depend on nothing but ``work``.
@@ -88,7 +90,7 @@ def run_task(
     phases.begin()
     reuse_freed_memory()
     try:
-        task = _Task(work, attempt_name(work.job, work.run_id, work.planned.task_id, attempt))
+        task = _Task(work, attempt_name(work.job, work.run_id, work.planned.task_id, attempt), spent)
         phases.end("restore")
         step("task.restored")
         try:
@@ -110,7 +112,7 @@ def run_task(
 class _Task:
     """The parts of one running task."""
 
-    def __init__(self, work: TaskWork, attempt: str) -> None:
+    def __init__(self, work: TaskWork, attempt: str, spent: NodeSeconds | None) -> None:
         self._work = work
         self._attempt = attempt
         self._storage = Storage(work.settings.warehouse, work.settings.storage_options)
@@ -131,6 +133,7 @@ class _Task:
             late=self._late,
             partition=work.planned.partition,
             changelogs={store: changelog for store, (changelog, _) in self._changelogs.items()},
+            spent=spent,
         )
         by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
@@ -202,7 +205,7 @@ class _Task:
             metrics=self._graph.metrics,
             stores=self.state.sizes(),
             seconds=phases.seconds,
-            peak_memory_bytes=_peak_memory_bytes(),
+            peak_memory_bytes=peak_memory_bytes(),
             host=host,
             fetched_bytes=self.state.fetched_bytes,
         )
@@ -283,9 +286,3 @@ class _Task:
             sink_offsets=self.state.position.sink_offsets
             | {sink.place: sink.next_offset for sink in self._all_archive_sinks},
         )
-
-
-def _peak_memory_bytes() -> int:
-    """The largest resident size of this process so far."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from statelib.documents.manifests import Commit, Plan, PlannedTask, TaskOutcome
     from statelib.storage import Storage
+    from statelib.task.graph import NodeSeconds
     from statelib.task.work import TaskSettings
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
@@ -163,7 +164,14 @@ class Stages:
         return {**aside, **self._plan.sink_partitions, **repartitions}
 
 
-def replay_here(stages: Stages, plan: Plan, *, attempt: str, clock: Callable[[], float]) -> Staged:
+def replay_here(
+    stages: Stages,
+    plan: Plan,
+    *,
+    attempt: str,
+    clock: Callable[[], float],
+    spent: NodeSeconds | None = None,
+) -> Staged:
     """Runs every task in this process, one after the other: for notebooks and tests, and where there is no cluster.
 
     Args:
@@ -171,10 +179,11 @@ def replay_here(stages: Stages, plan: Plan, *, attempt: str, clock: Callable[[],
         plan: The run's plan.
         attempt: Unique among all attempts at this run: letters, digits, ``-``, ``_``.
         clock: Seconds, for the figures of phases only.
+        spent: See `run_task`.
     """
     began = clock()
     done: list[TaskOutcome] = []
     for sub_topology in stages.sub_topologies:
         works = stages.works(sub_topology, done)
-        done += [run_task(work, attempt=attempt, clock=clock) for work in works]
+        done += [run_task(work, attempt=attempt, clock=clock, spent=spent) for work in works]
     return Staged(run_id=plan.run_id, tasks=tuple(done), seconds=clock() - began)
