@@ -16,7 +16,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown, shrunk
 from statelib.operators.aggregation.decimals import DIGITS, column_of_halves, halves
-from statelib.operators.aggregation.decimals_kernel import NO_FAILURE, running_decimal_sum
+from statelib.operators.aggregation.decimals_kernel import running_decimal_sum
 from statelib.operators.aggregation.inputs import column_of_numbers, floats_of, numbers_of, sum_does_not_fit
 from statelib.operators.aggregation.kernel import (
     NO_ROW,
@@ -233,7 +233,7 @@ class DecimalAccumulator(ArraysAccumulator):
         valid = valid_of(column) if column.null_count else np.empty(0, dtype=np.bool_)
         high, low = halves(column)
         failed = running_decimal_sum(*updates.walked, high, low, valid, *self._arrays, *out)
-        if failed != NO_FAILURE:
+        if failed != NO_UPDATE:
             raise sum_does_not_fit(f"{DIGITS} digits", _sequence(inputs, updates.rows[failed]))
 
     def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, compiled, helper, i64, u64
+from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-NO_FAILURE = -1
-_NO_SLOT = -1
-_NO_ROW = -1
 _MOST_HIGH = (10**38 - 1) >> 64
 _MOST_LOW = (10**38 - 1) & ((1 << 64) - 1)
 
@@ -56,18 +54,18 @@ def running_decimal_sum(
     """The sum of decimals of one scale.
 
     Returns:
-        The first update whose sum has more than 38 digits, where it stops; `NO_FAILURE` if none has.
+        The first update whose sum has more than 38 digits, where it stops; `NO_UPDATE` if none has.
     """
     for update in range(len(rows)):
         slot, row = slots[update], rows[update]
-        other = absorbed[update] if len(absorbed) else _NO_SLOT
-        if other != _NO_SLOT and seen[other]:
+        other = absorbed[update] if len(absorbed) else NO_SLOT
+        if other != NO_SLOT and seen[other]:
             high = _sum_high(state_high[slot], state_low[slot], state_high[other], state_low[other])
             low = state_low[slot] + state_low[other]
             if _does_not_fit(state_high[slot], state_high[other], high, low):
                 return update
             state_high[slot], state_low[slot], seen[slot] = high, low, True
-        if row != _NO_ROW and (not len(valid) or valid[row]):
+        if row != NO_ROW and (not len(valid) or valid[row]):
             high = _sum_high(state_high[slot], state_low[slot], highs[row], lows[row])
             low = state_low[slot] + lows[row]
             if _does_not_fit(state_high[slot], highs[row], high, low):
@@ -75,7 +73,7 @@ def running_decimal_sum(
             state_high[slot], state_low[slot], seen[slot] = high, low, True
         if len(out_high):
             out_high[update], out_low[update], out_seen[update] = state_high[slot], state_low[slot], seen[slot]
-    return NO_FAILURE
+    return NO_UPDATE
 
 
 @compiled(i64(Int64s, Bools, *[Int64s] * 5, *[Int64sOut] * 4))
@@ -95,7 +93,7 @@ def running_decimal_change(
     """Sums of decimals that are taken back before others are added; ``left``: how many values there are afterwards.
 
     Returns:
-        The first change after which a sum has more than 38 digits, where it stops; `NO_FAILURE` if all have less.
+        The first change after which a sum has more than 38 digits, where it stops; `NO_UPDATE` if all have less.
     """
     for change in range(len(slots)):
         slot = slots[change]
@@ -115,4 +113,4 @@ def running_decimal_change(
             high = low = 0
         state_high[slot], state_low[slot] = high, low
         out_high[change], out_low[change] = high, low
-    return NO_FAILURE
+    return NO_UPDATE

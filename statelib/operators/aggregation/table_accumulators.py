@@ -17,8 +17,9 @@ from statelib.operators.aggregation.decimals import (
     column_of_halves,
     halves,
 )
-from statelib.operators.aggregation.decimals_kernel import NO_FAILURE, running_decimal_change
+from statelib.operators.aggregation.decimals_kernel import running_decimal_change
 from statelib.operators.aggregation.inputs import floats_of, numbers_of, sum_does_not_fit
+from statelib.operators.aggregation.kernel import NO_UPDATE
 from statelib.operators.aggregation.moments_kernel import running_moments_change
 from statelib.operators.aggregation.table_kernel import (
     NO_CHANGE,
@@ -228,7 +229,7 @@ class TableDecimalSum(TableArraysAccumulator):
         failed = running_decimal_change(
             slots, takes_back, new_high, new_low, old_high, old_low, out_counts, high, low, out_high, out_low
         )
-        if failed != NO_FAILURE:
+        if failed != NO_UPDATE:
             raise sum_does_not_fit(f"{DIGITS} digits", int(changes.sequence[failed]))
 
     def _columns(self, arrays: Sequence[NDArray[Any]]) -> list[pa.Array]:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib import ConfigurationError, collect_list, collect_set
-from statelib.operators.aggregation.collecting import CollectAccumulator, DistinctAccumulator
+from statelib import ConfigurationError, collect_list, collect_set, count_distinct, top_n
+from statelib.operators.aggregation.collecting import CollectAccumulator, Collections, DistinctAccumulator
 from statelib.operators.aggregation.definition import several
 from statelib.operators.aggregation.inputs import Updates
 from statelib.operators.aggregation.operator import KeyAggregate
@@ -139,3 +139,18 @@ def test_many_values_are_forgotten() -> None:
     assert made.memory_bytes() < 2_000_000
     made.keep(np.empty(0, dtype=np.int64))
     assert made.memory_bytes() == 0
+
+
+def test_results_are_given_without_a_look_at_the_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each record would cost as much as there are values."""
+    spec = KeyAggregate(PlainStore("s"), several(n=count_distinct("x"), top=top_n("x", "x", 1)), needs_prior=True)
+    run = Task(spec, pa.string(), [pa.struct([("x", pa.int64())])])
+    looks: list[int] = []
+    first = Collections.first
+    monkeypatch.setattr(Collections, "first", lambda *given: looks.append(1) or first(*given))
+    made = run.process([Record("a", {"x": x}, x, x) for x in range(50)])
+    made = run.process([Record("a", {"x": x}, x, x) for x in range(25, 75)])
+    assert made.value.to_pylist()[-1] == {"n": 75, "top": [74]}
+    assert not looks
+    run.flush()
+    assert looks
