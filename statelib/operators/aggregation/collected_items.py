@@ -63,7 +63,7 @@ class Items:
         return ranks[place]
 
     def keep(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Forgets all others, if they are most; gives the new items."""
+        """Forgets all others, if they are most; gives the new items, or, if nothing is forgotten, the same array."""
         if self._are_numbers or len(self._codes) < _KEPT_CODES + 2 * len(items):
             return items
         different, place = np.unique(items, return_inverse=True)

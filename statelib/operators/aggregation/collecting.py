@@ -87,6 +87,10 @@ class Collections:
         """Makes updates; ``out``: how many values there are after each. Gives how many did not fit."""
         self._left_out[0] = 0
         self._walk(updates, *self._items.encode(column), out)
+        there = self._item[: self._known[0]]
+        if (kept := self._items.keep(there)) is not there:  # most values were left out
+            there[:] = kept
+            self._place()
         return int(self._left_out[0])
 
     def first(self, slots: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -141,6 +141,18 @@ def test_many_values_are_forgotten() -> None:
     assert made.memory_bytes() == 0
 
 
+def test_what_is_left_out_is_forgotten() -> None:
+    for once in (False, True):
+        made = CollectAccumulator(pa.string(), once=once, limit=3)
+        for start in range(0, 60_000, 5_000):
+            added(
+                made, pa.array([f"a text, which has the number {n}" for n in range(start, start + 5_000)]), [0] * 5_000
+            )
+        assert made.left_out == 59_997
+        assert made.memory_bytes() < 500_000
+        assert states(made, [0]) == [([f"a text, which has the number {n}" for n in range(3)],)]
+
+
 def test_results_are_given_without_a_look_at_the_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each record would cost as much as there are values."""
     spec = KeyAggregate(PlainStore("s"), several(n=count_distinct("x"), top=top_n("x", "x", 1)), needs_prior=True)
