@@ -1,4 +1,4 @@
-"""``./dev bench --versioned``: our versioned store beside Kafka Streams' own, put by put and read by read."""
+"""``./dev bench --versioned``: our versioned store beside Kafka Streams' own, by API and in a job."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from benchmarks.versioned.runner import OPERATIONS, OURS, THEIRS, run
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench --versioned", description=__doc__)
     parser.add_argument("--axes", nargs="+", choices=list(AXES), default=list(AXES), help="vary these alone")
-    parser.add_argument("--puts", type=int, default=200_000, help="of each case")
-    parser.add_argument("--reads", type=int, default=200_000, help="of the latest version, and as of a time")
+    parser.add_argument("--puts", type=int, default=100_000, help="of each case")
+    parser.add_argument("--reads", type=int, default=100_000, help="of the latest version, as of a time, and in a join")
     parser.add_argument("--repeats", type=int, default=3, help="of each case, from an empty store")
     parser.add_argument("--seed", type=int, default=7, help="of keys, times and disorder")
     parser.add_argument(
@@ -32,14 +32,23 @@ def main() -> None:
     busy = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="hindstream-versioned-") as folder:
         measured = run(Path(folder), arguments.axes, **sizes)
-    print("\nCPU microseconds an operation, of all threads; the mean of the repeats; ± marks more than a fifth")
+    print(
+        f"\nCPU microseconds an operation, of all threads, {OURS} / {THEIRS}; the mean of the repeats, ± where that is"
+    )
+    print(
+        "uncertain by more than a fifth. By API: put (flushed at the end), get, get as of; in a job: put, and join as of"
+    )
     for n, axis in enumerate(arguments.axes):
         print(f"\n{table(axis, measured)}")
         picture = arguments.output.with_name(f"{arguments.output.stem}-{n}.svg")
         picture.write_text(plot(axis, measured), encoding="utf-8")
     result = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "load_at_start": busy},
+        "machine": {
+            "cpus": os.cpu_count(),
+            "platform": platform.platform(),
+            "load": {"at start": busy, "at end": os.getloadavg()[0]},
+        },
         "sizes": sizes,
         "measured": [
             {

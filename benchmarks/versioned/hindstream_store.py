@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from benchmarks.versioned.cases import Operations
+from benchmarks.versioned.digests import NOTHING, digest_of
 from statelib import Stores
 from statelib.state.versioned import VersionedKeyValueStore
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 WARM_UP = 20_000
-_MASK = (1 << 64) - 1
 
 
 def main(file: str, folder: str, retention_ms: str, segment_interval_ms: str) -> None:
@@ -53,8 +53,14 @@ def measured(store: VersionedKeyValueStore, asked: Operations, limit: int | None
     keys = [names[key] for key in asked.read_key[:limit].tolist()]
     reads = list(zip(keys, asked.read_time[:limit].tolist(), strict=True))
     put, get = store.put, store.get
+
+    def put_all() -> list[int]:
+        ends = [put(*one) for one in puts]
+        store.flush()
+        return ends
+
     return {
-        "put": _timed(lambda: [put(*one) for one in puts], lambda valid_to: (valid_to,)),
+        "put": _timed(put_all, lambda valid_to: (valid_to,)),
         "get": _timed(lambda: [get(key) for key in keys], _answer),
         "get as of": _timed(lambda: [get(key, at) for key, at in reads], _answer),
     }
@@ -64,15 +70,11 @@ def _timed(do: Callable[[], list[Any]], answer: Callable[[Any], Iterable[int]]) 
     began = time.process_time()
     found = do()
     seconds = time.process_time() - began
-    digest = 0
-    for one in found:
-        for number in answer(one):
-            digest = (digest * 31 + number) & _MASK
-    return {"cpu_seconds": seconds, "digest": digest}
+    return {"cpu_seconds": seconds, "digest": digest_of(number for one in found for number in answer(one))}
 
 
 def _answer(record: Any) -> tuple[int, ...]:
-    return (-7,) if record is None else (record.value, record.timestamp)
+    return (NOTHING,) if record is None else (record.value, record.timestamp)
 
 
 if __name__ == "__main__":

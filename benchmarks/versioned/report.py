@@ -23,16 +23,16 @@ text { font: 12px sans-serif; fill: #1f2933 } .tick { fill: #616e7c; font-size: 
 .title { font-weight: bold } .ours { stroke: #d9480f; fill: #d9480f } .theirs { stroke: #486581; fill: #486581 }
 polyline { fill: none !important; stroke-width: 2 } text.ours, text.theirs { stroke: none }
 """
-_PANEL, _HEIGHT, _LEFT, _TOP, _GAP = 250, 150, 44, 64, 48
+_PANEL, _HEIGHT, _LEFT, _TOP, _GAP = 220, 150, 44, 64, 44
 _CSS = {OURS: "ours", THEIRS: "theirs"}
 
 
 def table(axis: str, measured: Mapping[Case, Measured]) -> str:
-    """CPU microseconds an operation, as a Markdown table; ± marks what is uncertain by more than a fifth."""
-    rows = [(axis, *(f"{what}, {store}" for what in OPERATIONS for store in (OURS, THEIRS)), "answers")]
+    """CPU microseconds an operation, ours / theirs, as a Markdown table; ± marks what is uncertain by over a fifth."""
+    rows = [(axis, *OPERATIONS, "answers")]
     for value, case in AXES[axis].items():
         one = measured[case]
-        cells = [one.mean(store, what).text(2) for what in OPERATIONS for store in (OURS, THEIRS)]
+        cells = [" / ".join(one.mean(store, what).text(2) for store in (OURS, THEIRS)) for what in OPERATIONS]
         rows.append((value, *cells, f"WRONG: {', '.join(one.differences)}" if one.differences else "the same"))
     return aligned(rows)
 

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from benchmarks.versioned.cases import Case
 
 OURS, THEIRS = "Hindstream", "Kafka Streams"
-OPERATIONS = ("put", "get", "get as of")
+BY_API, IN_A_JOB = ("put", "get", "get as of"), ("put in a job", "join")
+OPERATIONS = BY_API + IN_A_JOB
+_PUTS = ("put", "put in a job")
+_PROGRAMS = {
+    BY_API: ("benchmarks.versioned.hindstream_store", "Versioned"),
+    IN_A_JOB: ("benchmarks.versioned.hindstream_job", "VersionedJob"),
+}
+"""Ours and theirs; each prints figures of the operations."""
 
 
 @dataclass
@@ -41,11 +48,16 @@ class Measured:
         """The mean of the repeats."""
         return mean_of(self.us[store, operation])
 
-    def add(self, store: str, figures: Mapping[str, Any], counts: Mapping[str, int]) -> None:
-        """Takes down a run."""
-        for operation in OPERATIONS:
-            us = figures[operation]["cpu_seconds"] / counts[operation] * 1e6
-            self.us.setdefault((store, operation), []).append(us)
+    def add(self, answers: Mapping[str, Mapping[str, Any]], puts: int, reads: int) -> None:
+        """Takes down what each store has printed."""
+        for store, figures in answers.items():
+            for operation, figure in figures.items():
+                us = figure["cpu_seconds"] / (puts if operation in _PUTS else reads) * 1e6
+                self.us.setdefault((store, operation), []).append(us)
+        for operation in next(iter(answers.values())):
+            digests = {figures[operation]["digest"] for figures in answers.values()}
+            if len(digests) > 1 and operation not in self.differences:
+                self.differences.append(operation)
 
 
 def run(folder: Path, axes: Iterable[str], *, puts: int, reads: int, repeats: int, seed: int) -> dict[Case, Measured]:
@@ -58,17 +70,15 @@ def run(folder: Path, axes: Iterable[str], *, puts: int, reads: int, repeats: in
             file = folder / "operations"
             asked.write(file)
             arguments = (str(file), str(folder / "stores"), str(case.retention_ms), str(case.segment_interval_ms))
-            answers = {}
-            counts = {"put": puts, "get": reads, "get as of": reads}
-            ours = [sys.executable, "-m", "benchmarks.versioned.hindstream_store", *arguments]
-            for store, command in ((OURS, ours), (THEIRS, java("Versioned", *arguments))):
-                answers[store] = figures = _printed(command)
-                into.add(store, figures, counts)
-                shutil.rmtree(folder / "stores")
-            for operation in OPERATIONS:
-                digests = {answers[store][operation]["digest"] for store in answers}
-                if len(digests) > 1 and operation not in into.differences:
-                    into.differences.append(operation)
+            for ours, theirs in _PROGRAMS.values():
+                answers = {}
+                for store, command in (
+                    (OURS, [sys.executable, "-m", ours, *arguments]),
+                    (THEIRS, java(theirs, *arguments)),
+                ):
+                    answers[store] = _printed(command)
+                    shutil.rmtree(folder / "stores")
+                into.add(answers, puts, reads)
             print(case, *(f"{store}, {operation}: {us[-1]:.2f} us" for (store, operation), us in into.us.items()),
                   *(f"WRONG: {operation}" for operation in into.differences), sep="; ", flush=True)  # fmt: skip
     return measured

@@ -40,14 +40,14 @@ import numpy as np
 
 from statelib.columns.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.stores.byte_columns import cut, grouped, joined, packed, times, unpacked
+from statelib.stores.byte_columns import cut, grouped, joined, packed, spans_of_rows, times, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.stores.byte_columns import Column
+    from statelib.stores.byte_columns import Column, Spans
 
 FORMAT_VERSION = 1
 HEADER_KEY = b""
@@ -269,19 +269,62 @@ def decode_rows(rows: Column, store: str) -> tuple[NDArray[np.int64], NDArray[np
     Raises:
         CorruptedDataError: The bytes of one are no row.
     """
-    content, start, length = spans_of(rows)
-    _check_rows(length >= _ROW.size, np.zeros_like(length), length, store)
-    heads = unpacked(cut(content, start, np.full(len(start), _ROW.size)), _ROW_HEADS)
-    counts = heads["count"].astype(np.int64)
-    after = _ROW.size + counts * _FIXED_BYTES_PER_VERSION
-    _check_rows((counts > 0) & (after <= length), counts, length, store)
-    valid_from = unpacked(cut(content, start + _ROW.size, counts * _TIME.itemsize), _TIME)
-    sizes = unpacked(cut(content, start + after - counts * _SIZE.itemsize, counts * _SIZE.itemsize), _SIZE)
+    parts, row_length = _split_rows(rows, store), spans_of(rows)[2]
+    _check_rows(parts.counts > 0, parts.counts, row_length, store)
+    valid_from, sizes = unpacked(cut(*parts.times), _TIME), unpacked(cut(*parts.sizes), _SIZE)
     offsets = offsets_of(np.where(sizes == _TOMBSTONE, 0, sizes).astype(np.int64))
-    last = np.cumsum(counts)
-    _check_rows(offsets[last] - offsets[last - counts] == length - after, counts, length, store)
-    data = unpacked(cut(content, start + after, length - after), np.dtype(np.uint8))
-    return counts, valid_from.astype(np.int64), binary_array(offsets, data, sizes != _TOMBSTONE)
+    last, length = np.cumsum(parts.counts), parts.values[2]
+    is_right = offsets[last] - offsets[last - parts.counts] == length
+    _check_rows(is_right, parts.counts, row_length, store)
+    data = unpacked(cut(*parts.values), np.dtype(np.uint8))
+    return parts.counts, valid_from.astype(np.int64), binary_array(offsets, data, sizes != _TOMBSTONE)
+
+
+def extend_rows(rows: Column, later: Column, store: str) -> Column:
+    """As `extend_row`, of many rows: each with the versions of another row after its own.
+
+    Args:
+        rows: binary[r]; no bytes at all: a row is not there yet.
+        later: binary[r].
+        store: For messages.
+
+    Raises:
+        CorruptedDataError: The bytes of one are no row.
+    """
+    first, then = _split_rows(rows, store), _split_rows(later, store)
+    heads = np.empty(len(later), _ROW_HEADS)
+    heads["end"], heads["count"] = then.ends, first.counts + then.counts
+    return joined(spans_of_rows(heads), first.times, then.times, first.sizes, then.sizes, first.values, then.values)
+
+
+class _Parts(NamedTuple):
+    """Where the parts of many rows lie; of a row of no bytes all are empty."""
+
+    ends: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    times: Spans
+    sizes: Spans
+    values: Spans
+
+
+def _split_rows(rows: Column, store: str) -> _Parts:
+    content, start, length = spans_of(rows)
+    there = length > 0
+    _check_rows(~there | (length >= _ROW.size), np.zeros_like(length), length, store)
+    ends, counts = np.zeros(len(length), np.int64), np.zeros(len(length), np.int64)
+    heads = unpacked(cut(content, start[there], np.full(np.count_nonzero(there), _ROW.size)), _ROW_HEADS)
+    ends[there], counts[there] = heads["end"], heads["count"]
+    head = np.where(there, _ROW.size, 0)
+    fixed = head + counts * _FIXED_BYTES_PER_VERSION
+    _check_rows(~there | ((counts > 0) & (fixed <= length)), counts, length, store)
+    times, sizes = counts * _TIME.itemsize, counts * _SIZE.itemsize
+    return _Parts(
+        ends,
+        counts,
+        (content, start + head, times),
+        (content, start + head + times, sizes),
+        (content, start + fixed, length - fixed),
+    )
 
 
 def _check_rows(is_right: NDArray[np.bool_], counts: NDArray[np.int64], length: NDArray[np.int64], store: str) -> None:

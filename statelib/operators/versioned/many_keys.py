@@ -21,6 +21,7 @@ from statelib.operators.versioned.codec import (
     encode_latests,
     encode_rows,
     encode_segment_keys,
+    extend_rows,
 )
 from statelib.operators.versioned.rows_kernel import match_rows
 from statelib.operators.versioned.version_set import VersionSet
@@ -118,9 +119,9 @@ def store(
     """
     first_live = families.first_live(stream_time)
     _write_latest(families, loaded, versions, write)
-    versions = _with_unread(families, loaded, versions, first_live)
     ended = _ended(families, versions)
-    rows = _encoded(ended, versions, first_live)
+    _check_read(ended, loaded, families.name)
+    rows = _with_unread(families, loaded, _encoded(ended, versions, first_live))
     stored_as = match_rows(rows.key, rows.segment, loaded.rows.key, loaded.rows.segment)
     stored = loaded.rows.raw.take(pa.array(stored_as, mask=stored_as < 0))
     is_new = _differ(rows.raw, stored)
@@ -192,29 +193,31 @@ def _write_latest(families: VersionedFamilies, loaded: Loaded, versions: Version
         write.delete(families.latest, key)
 
 
-def _with_unread(families: VersionedFamilies, loaded: Loaded, versions: VersionSet, first_live: int) -> VersionSet:
-    """The versions and, before them, those of the row that is to be written without having been read.
-
-    A key whose latest value was older than what was asked has at most one: that in which this value ends, if others
-    ended there before.
-
-    Raises:
-        InternalError: As `store`.
-    """
-    ended = _ended(families, versions)
+def _check_read(ended: _Ended, loaded: Loaded, store: str) -> None:
+    """Raises `InternalError`: see `store`."""
     unread = ended.valid_to <= loaded.ended_by[ended.key]
     if unread.any():
         at = int(np.argmax(unread))
         raise InternalError(
             f"a version ends at {ended.valid_to[at]}, but what ended by {loaded.ended_by[ended.key[at]]} was not read",
-            store=families.name,
+            store=store,
         )
-    first_segment = loaded.first_segment[ended.key]
-    wanted = np.unique(ended.key[(ended.segment < first_segment) & (ended.segment >= first_live)])
-    if len(wanted) == 0:
-        return versions
-    rows = Rows(*_rows_of(families, loaded.keys, wanted, loaded.first_segment[wanted] - 1))
-    return _row_versions(rows, len(versions), families.name).followed_by(versions)
+
+
+def _with_unread(families: VersionedFamilies, loaded: Loaded, rows: Rows) -> Rows:
+    """Rows that are to be written without having been read, with what they hold before: copied, not decoded.
+
+    A key whose latest value was older than what was asked has at most one: that in which this value ends, if others
+    ended there before.
+    """
+    unread = np.flatnonzero(rows.segment < loaded.first_segment[rows.key])
+    if len(unread) == 0:
+        return rows
+    keys = encode_segment_keys(rows.segment[unread], loaded.keys.take(pa.array(rows.key[unread])))
+    before = [b""] * len(rows.key)
+    for row, raw in zip(unread.tolist(), families.backend.multi_get(families.segments, keys.to_pylist()), strict=True):
+        before[row] = raw or b""
+    return Rows(rows.key, rows.segment, extend_rows(raw_column(before), rows.raw, families.name))
 
 
 def _ended(families: VersionedFamilies, versions: VersionSet) -> _Ended:

@@ -29,6 +29,7 @@ from statelib.operators.versioned.codec import (
     encode_segment_key,
     encode_segment_keys,
     extend_row,
+    extend_rows,
     find_in_row,
 )
 from statelib.operators.versioned.store import VersionedKeyValueStore
@@ -104,6 +105,24 @@ def test_a_row_is_extended_to_what_its_versions_are_encoded_to(
     for damaged in (b"", ROW[:10], ROW[:12]):
         with pytest.raises(CorruptedDataError, match="a segment's row of"):
             extend_row(damaged, versions, "s")
+
+
+rows = st.lists(st.tuples(times, st.none() | values), min_size=1, max_size=4).map(
+    lambda versions: [Interval(start, start if value is None else start + 1, value) for start, value in versions]
+)
+
+
+@given(st.lists(st.tuples(rows | st.just([]), rows)))
+def test_many_rows_are_extended_as_one(pairs: list[tuple[list[Interval], list[Interval]]]) -> None:
+    before = pa.array([encode_row(first) if first else b"" for first, _ in pairs], pa.large_binary())
+    later = pa.array([encode_row(then) for _, then in pairs], pa.binary())
+    assert extend_rows(before, later, "s").to_pylist() == [encode_row([*first, *then]) for first, then in pairs]
+
+
+@pytest.mark.parametrize("damaged", [ROW[:10], ROW[:12], bytes(12)])
+def test_a_damaged_row_among_many_is_not_extended(damaged: bytes) -> None:
+    with pytest.raises(CorruptedDataError, match="a segment's row of"):
+        extend_rows(pa.array([b"", damaged], pa.binary()), pa.array([ROW, ROW], pa.binary()), "s")
 
 
 @given(

@@ -1,8 +1,6 @@
 package hindstream.benchmarks;
 
 import java.lang.management.ManagementFactory;
-import java.nio.ByteBuffer;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Properties;
@@ -28,8 +26,6 @@ import org.apache.kafka.streams.state.VersionedRecord;
  */
 final class Versioned implements Processor<String, Long, Void, Void> {
   private static final String STORE = "store";
-  private static final int WARM_UP = 20_000;
-  private static final long NOTHING = -7;
 
   private final AtomicReference<VersionedKeyValueStore<String, Long>> opened;
 
@@ -39,22 +35,14 @@ final class Versioned implements Processor<String, Long, Void, Void> {
 
   /** Arguments: the file of the operations, a folder, the history retention and the segment interval in ms. */
   public static void main(String[] arguments) throws Exception {
-    ByteBuffer file = ByteBuffer.wrap(Files.readAllBytes(Path.of(arguments[0])));
-    String[] keys = new String[(int) file.getLong()];
-    for (int i = 0; i < keys.length; i++) {
-      keys[i] = "key-%08d".formatted(i);
-    }
-    int puts = (int) file.getLong();
-    int reads = (int) file.getLong();
-    int[] putKey = ints(file, puts);
-    long[] putTime = longs(file, puts);
-    long[] putValue = longs(file, puts);
-    int[] readKey = ints(file, reads);
-    long[] readTime = longs(file, reads);
+    VersionedOperations asked = VersionedOperations.read(Path.of(arguments[0]));
+    String[] keys = asked.keys();
+    int puts = asked.putKey().length;
+    int reads = asked.readKey().length;
     Duration retention = Duration.ofMillis(Long.parseLong(arguments[2]));
     Duration segment = Duration.ofMillis(Long.parseLong(arguments[3]));
     String figures = "";
-    for (int limit : new int[] {WARM_UP, Integer.MAX_VALUE}) {
+    for (int limit : new int[] {VersionedOperations.WARM_UP, Integer.MAX_VALUE}) {
       AtomicReference<VersionedKeyValueStore<String, Long>> opened = new AtomicReference<>();
       Properties settings = Settings.common(Path.of(arguments[1], "kafka-" + limit));
       settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);
@@ -63,9 +51,9 @@ final class Versioned implements Processor<String, Long, Void, Void> {
         figures =
             "{\"put\": %s, \"get\": %s, \"get as of\": %s}"
                 .formatted(
-                    timed(Math.min(puts, limit), i -> store.put(keys[putKey[i]], putValue[i], putTime[i])),
-                    timedReads(Math.min(reads, limit), i -> store.get(keys[readKey[i]])),
-                    timedReads(Math.min(reads, limit), i -> store.get(keys[readKey[i]], readTime[i])));
+                    timed(Math.min(puts, limit), i -> store.put(keys[asked.putKey()[i]], asked.putValue()[i], asked.putTime()[i])),
+                    timedReads(Math.min(reads, limit), i -> store.get(keys[asked.readKey()[i]])),
+                    timedReads(Math.min(reads, limit), i -> store.get(keys[asked.readKey()[i]], asked.readTime()[i])));
       }
     }
     System.out.println(figures);
@@ -114,7 +102,7 @@ final class Versioned implements Processor<String, Long, Void, Void> {
     long digest = 0;
     for (int i = 0; i < count; i++) {
       VersionedRecord<Long> found = read.of(i);
-      digest = found == null ? digest * 31 + NOTHING : (digest * 31 + found.value()) * 31 + found.timestamp();
+      digest = found == null ? digest * 31 + VersionedOperations.NOTHING : (digest * 31 + found.value()) * 31 + found.timestamp();
     }
     return figure(began, digest);
   }
@@ -129,25 +117,14 @@ final class Versioned implements Processor<String, Long, Void, Void> {
   }
 
   private static String figure(long began, long digest) {
-    double seconds = (cpuNanos() - began) / 1e9;
+    return figure((cpuNanos() - began) / 1e9, digest);
+  }
+
+  static String figure(double seconds, long digest) {
     return "{\"cpu_seconds\": %s, \"digest\": %s}".formatted(seconds, Long.toUnsignedString(digest));
   }
 
-  private static long cpuNanos() {
+  static long cpuNanos() {
     return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
-  }
-
-  private static int[] ints(ByteBuffer file, int count) {
-    int[] read = new int[count];
-    file.asIntBuffer().get(read);
-    file.position(file.position() + count * Integer.BYTES);
-    return read;
-  }
-
-  private static long[] longs(ByteBuffer file, int count) {
-    long[] read = new long[count];
-    file.asLongBuffer().get(read);
-    file.position(file.position() + count * Long.BYTES);
-    return read;
   }
 }
