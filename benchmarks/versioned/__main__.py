@@ -20,8 +20,8 @@ from benchmarks.versioned.runner import OPERATIONS, OURS, THEIRS, run
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench --versioned", description=__doc__)
     parser.add_argument("--axes", nargs="+", choices=list(AXES), default=list(AXES), help="vary these alone")
-    parser.add_argument("--puts", type=int, default=100_000, help="of each case")
-    parser.add_argument("--reads", type=int, default=100_000, help="of the latest version, as of a time, and in a join")
+    parser.add_argument("--puts", type=int, default=60_000, help="of each case")
+    parser.add_argument("--reads", type=int, default=60_000, help="of the latest version, as of a time, and in a join")
     parser.add_argument("--repeats", type=int, default=3, help="of each case, from an empty store")
     parser.add_argument("--seed", type=int, default=7, help="of keys, times and disorder")
     parser.add_argument(
@@ -32,12 +32,8 @@ def main() -> None:
     busy = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="hindstream-versioned-") as folder:
         measured = run(Path(folder), arguments.axes, **sizes)
-    print(
-        f"\nCPU microseconds an operation, of all threads, {OURS} / {THEIRS}; the mean of the repeats, ± where that is"
-    )
-    print(
-        "uncertain by more than a fifth. By API: put (flushed at the end), get, get as of; in a job: put, and join as of"
-    )
+    print(f"\nCPU microseconds an operation, of all threads, {OURS} / {THEIRS}: the mean of the repeats")
+    print("± marks what is uncertain by over a fifth. put, get and get as of are calls; the others are jobs")
     for n, axis in enumerate(arguments.axes):
         print(f"\n{table(axis, measured)}")
         picture = arguments.output.with_name(f"{arguments.output.stem}-{n}.svg")

@@ -56,6 +56,8 @@ class OpenTimelines:
         self._families = families
         self._kip = kip
         self._keys: dict[bytes, OpenTimeline] = {}
+        self.get = self._keys.get  # asked for each look-up
+        """The key's timeline, if it was put to since the last flush."""
         self._bytes = 0
         self._stream_time = 0  # while there are keys
 
@@ -63,10 +65,6 @@ class OpenTimelines:
     def stream_time(self) -> int:
         """The store's clock, ms."""
         return self._stream_time if self._keys else self._families.header.stream_time
-
-    def get(self, key: bytes) -> OpenTimeline | None:
-        """The key's timeline, if it was put to since the last flush."""
-        return self._keys.get(key)
 
     def at(self, key: bytes, time: int) -> OpenTimeline:
         """The key's timeline, which knows what is valid at ``time`` (>= 0) and what comes next.
