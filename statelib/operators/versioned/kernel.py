@@ -64,7 +64,7 @@ def _put(
         if is_latest and row == NO_ROW and rows[at] != NO_ROW and not (kip or remembered[code]):
             counts[code] = count - 1
             return
-        if is_latest and row != NO_ROW and rows[at] == NO_ROW:
+        if position == count - 1 or (is_latest and row != NO_ROW and rows[at] == NO_ROW):
             remembered[code] = True
         rows[at] = row
         return

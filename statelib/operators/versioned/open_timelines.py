@@ -36,11 +36,6 @@ class OpenTimeline(NamedTuple):
     stored: Stored
     touched: set[int]
 
-    def knows(self, time: int) -> bool:
-        """Whether what is valid at ``time``, or comes next, is in the timeline: that has no gap."""
-        begins = self.timeline.valid_from
-        return time > self.stored.ended_by or (len(begins) > 0 and time >= begins[0])
-
 
 class OpenTimelines:
     """See the module's docstring.
@@ -67,13 +62,13 @@ class OpenTimelines:
         return self._stream_time if self._keys else self._families.header.stream_time
 
     def at(self, key: bytes, time: int) -> OpenTimeline:
-        """The key's timeline, which knows what is valid at ``time`` (>= 0) and what comes next.
+        """The key's timeline, with all versions that a put at ``time`` (>= 0) may change.
 
         A key that turns out to be asked for at an earlier time gets all that is within retention, so it is not read
         more than twice a flush.
         """
         known = self._keys.get(key)
-        if known is not None and known.knows(time):
+        if known is not None and time > known.stored.ended_by:
             return known
         if known is None:
             opened = OpenTimeline(*self._families.read(key, time), set())
@@ -95,7 +90,7 @@ class OpenTimelines:
         if time < self._families.horizon(self._stream_time):
             if not timeline.valid_from or timeline.valid_from[-1] > time:
                 return None
-        else:
+        elif not timeline.valid_from or timeline.valid_from[0] > time:  # there are no gaps behind the first version
             timeline = self.at(key, max(time, 0)).timeline
         found = timeline.at(time)
         if found is None or found.value is None:

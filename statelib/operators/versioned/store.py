@@ -26,9 +26,9 @@ Batch access, over the same bytes::
 3. Else the version is inserted in its place, a tombstone even if the version before it is one.
 4. ``remembered`` (one flag a key, of the latest version, only looked at while that is a value):
    ``semantics="kip"``: always true. ``"kafka-4.3"``: a value put after all others sets it to whether the version before
-   it is a value; a value that replaces a latest tombstone sets it; a version inserted right before the latest sets it;
-   nothing else changes it. (It is true when the shipped store has an interval that ends at the latest version's
-   timestamp: only then does deleting that version leave a trace.)
+   it is a value; a value that replaces a latest tombstone sets it; a version put right before the latest sets it,
+   whether it is inserted or replaces another; nothing else changes it. (It is true when the shipped store has an
+   interval that ends at the latest version's timestamp: only then does deleting that version leave a trace.)
 
 A look-up ``as_of < stream_time - history_retention_ms`` sees only the latest version, and only if that is a value whose
 timestamp is <= ``as_of``.

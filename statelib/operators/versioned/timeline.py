@@ -57,6 +57,8 @@ class Timeline:
                 return
             if value is not None and before is None:
                 self.remembered = True
+        elif at == len(self.values) - 2:
+            self.remembered = True
         self.values[at] = value
 
     def extend_back(self, older: Timeline, ended_by: int) -> None:

@@ -114,6 +114,21 @@ def test_a_tombstone_at_the_latest_timestamp() -> None:
         assert store.get(b"k") == latest
 
 
+@pytest.mark.parametrize("between", [None, b"v9"])
+def test_a_version_that_replaces_a_tombstone_before_the_latest_makes_the_shipped_store_remember(
+    between: bytes | None,
+) -> None:
+    """It ends at the latest version's timestamp, so the deletion of that leaves a trace."""
+    store = new(semantics="kafka-4.3")
+    store.put(b"k", b"v5", 5)
+    store.put(b"k", None, 9)
+    store.put(b"k", b"v10", 10)
+    assert store.put(b"k", between, 9) == 10
+    store.put(b"k", None, 10)
+    assert store.get(b"k") is None
+    assert store.put(b"k", b"older", 8) == 9
+
+
 def test_history() -> None:
     store = new(40, semantics="kip")
     for timestamp, value in ((10, b"a"), (20, b"b"), (30, None), (55, b"c"), (60, b"d")):

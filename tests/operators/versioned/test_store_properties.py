@@ -135,8 +135,8 @@ def test_when_puts_are_written_changes_no_answer_and_no_byte(
                     assert plain(store.versioned_key_query(key, time)) == model.get(key, time)
                     assert plain(store.versioned_key_query(key)) == model.get(key, END + 1)
                 elif what == "history":
-                    expected = model.history(key, time, END)
-                    assert [tuple(r) for r in store.history(key, time, END, order="ascending")] == expected
+                    expected = model.history(key, time, END + 1)
+                    assert [tuple(r) for r in store.history(key, time, END + 1, order="ascending")] == expected
                 else:
                     found = {key: (record.value, record.timestamp) for key, record in store.range(as_of=time)}
                     there = {key: model.get(key, time) for key in KEYS}
