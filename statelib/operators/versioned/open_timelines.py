@@ -85,8 +85,11 @@ class OpenTimelines:
         return opened
 
     def valid_at(self, key: bytes, time: int) -> tuple[int, int | None, bytes] | None:
-        """As `VersionedFamilies.valid_at`, of a key that was put to since the last flush."""
-        timeline = self._keys[key].timeline
+        """As `VersionedFamilies.valid_at`, of what was put too."""
+        opened = self._keys.get(key)
+        if opened is None:
+            return self._families.valid_at(key, time, self.stream_time)
+        timeline = opened.timeline
         if time < self._families.horizon(self._stream_time):
             if not timeline.valid_from or timeline.valid_from[-1] > time:
                 return None

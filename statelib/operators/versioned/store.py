@@ -218,13 +218,11 @@ class VersionedKeyValueStore:
         if as_of is None:
             opened = self._open.get(raw_key)
             if opened is not None:
-                value = opened.timeline.latest
-                if value is None:
+                if (value := opened.timeline.latest) is None:
                     return None
                 timestamp = opened.timeline.valid_from[-1]
             else:
-                raw = self._backend.get(self._families.latest, raw_key)
-                if raw is None:
+                if (raw := self._backend.get(self._families.latest, raw_key)) is None:
                     return None
                 timestamp, value, _ = decode_latest(raw, self._name)
         else:
@@ -290,8 +288,8 @@ class VersionedKeyValueStore:
             last: None: to the last key.
             as_of: None: the latest values.
         """
-        begin = b"" if first is None else self._raw_key(first)
-        return self._scan(begin, None if last is None else self._raw_key(last) + b"\x00", as_of)
+        end = None if last is None else self._raw_key(last) + b"\x00"
+        return self._scan(b"" if first is None else self._raw_key(first), end, as_of)
 
     def prefix_scan(self, prefix: bytes, as_of: int | None = None) -> Iterator[tuple[Any, VersionedRecord]]:
         """As `range`, of the keys whose bytes begin with ``prefix``."""
@@ -350,10 +348,8 @@ class VersionedKeyValueStore:
         return self.stream_time - self.history_retention_ms
 
     def _valid_at(self, key: bytes, time: int) -> tuple[int, int | None, bytes] | None:
-        opened, stream_time = self._open.get(key), self._open.stream_time
-        horizon = stream_time - self.history_retention_ms
-        found = self._families.valid_at(key, time, stream_time) if opened is None else self._open.valid_at(key, time)
-        if found is None and time < horizon:
+        found = self._open.valid_at(key, time)
+        if found is None and time < self._horizon:
             self._warn_of_expired_get(time)
         return found
 
