@@ -60,6 +60,7 @@ _ROW = struct.Struct(">qI")
 _ROW_OF_ONE = struct.Struct(">qIqi")  # what most rows hold; and longer ones begin with
 _HEADER = struct.Struct(">Bqq")
 _HEAD_OF_LATEST, _HEAD_OF_ROW_OF_ONE = _LATEST.size, _ROW_OF_ONE.size
+_FEW_VERSIONS = 64  # decoded one by one
 _REMEMBERED = 1
 _TOMBSTONE = -1
 _TIME, _SIZE = np.dtype(">i8"), np.dtype(">i4")
@@ -221,12 +222,31 @@ def find_in_row(raw: bytes, time: int, store: str) -> tuple[int, tuple[int, int,
             return AFTER, None
         if count == 1 and len(raw) == _HEAD_OF_ROW_OF_ONE + size:
             return COVERS, (valid_from, end, raw[_HEAD_OF_ROW_OF_ONE:])
+        if count > _FEW_VERSIONS:
+            return COVERS, _found_among_many(raw, count, end, time, store)
     times, sizes, position = _decode_fixed(raw, store)
     at = bisect_right(times, time) - 1
     if sizes[at] == _TOMBSTONE:
         return COVERS, None
     position += sum(sizes[:at]) + sizes[:at].count(_TOMBSTONE)
     return COVERS, (times[at], times[at + 1], raw[position : position + sizes[at]])
+
+
+def _found_among_many(raw: bytes, count: int, end: int, time: int, store: str) -> tuple[int, int, bytes] | None:
+    """What of a row is valid at ``time``, which it covers: as arrays, a third of the time with 400 versions."""
+    position = _ROW.size + count * _FIXED_BYTES_PER_VERSION
+    if len(raw) < position:
+        raise _no_row(count, raw, store)
+    begins = np.frombuffer(raw, _TIME, count, _ROW.size)
+    sizes = np.frombuffer(raw, _SIZE, count, _ROW.size + count * _TIME.itemsize)
+    ends = np.maximum(sizes, 0).cumsum()
+    if position + int(ends[-1]) != len(raw):
+        raise _no_row(count, raw, store)
+    at = int(begins.searchsorted(time, "right")) - 1
+    size, to = int(sizes[at]), position + int(ends[at])
+    if size == _TOMBSTONE:
+        return None
+    return int(begins[at]), int(begins[at + 1]) if at + 1 < count else end, raw[to - size : to]
 
 
 def _decode_fixed(raw: bytes, store: str) -> tuple[tuple[int, ...], tuple[int, ...], int]:

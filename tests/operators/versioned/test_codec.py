@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.operators.versioned import codec
 from statelib.operators.versioned.codec import (
     AFTER,
     BEFORE,
@@ -136,7 +139,9 @@ def test_a_version_is_found_in_a_row(steps: list[tuple[int, bytes | None]], last
     row = [Interval(*v) for v in zip(starts, [*starts[1:], end], [value for _, value in steps], strict=True)]
     there = next((v for v in row if v.value is not None and v.valid_from <= time < v.valid_to), None)
     place = BEFORE if end <= time else AFTER if starts[0] > time else COVERS
-    assert find_in_row(encode_row(row), time, "s") == (place, there)
+    for few in (64, 0):
+        with patch.object(codec, "_FEW_VERSIONS", few):
+            assert find_in_row(encode_row(row), time, "s") == (place, there)
 
 
 def test_many_segment_keys_are_encoded_as_one() -> None:
@@ -206,6 +211,8 @@ def test_a_damaged_latest_value_is_noticed_among_others() -> None:
         "empty header",
     ],
 )
-def test_damage_is_noticed(decode: object, raw: bytes) -> None:
+@pytest.mark.parametrize("few", [64, 0])
+def test_damage_is_noticed(decode: object, raw: bytes, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "_FEW_VERSIONS", few)
     with pytest.raises(CorruptedDataError, match="store s"):
         decode(raw, "s")  # type: ignore[operator]
