@@ -93,6 +93,12 @@ FORMATS = {
     "statelib.operators.versioned.codec": Format(
         (1,), f"{_FAMILIES}/versioned/test_codec.py::test_another_format_is_refused"
     ),
+    "statelib.operators.aggregation.hyperloglog": Format(
+        (1,), f"{_FAMILIES}/aggregation/test_hyperloglog.py::test_other_sketches_are_refused"
+    ),
+    "statelib.operators.aggregation.quantiles": Format(
+        (1,), f"{_FAMILIES}/aggregation/test_quantiles.py::test_what_cannot_be_is_refused"
+    ),
     "statelib.operators.windows.codec": Format(
         (1, 2),
         f"{_FAMILIES}/windows/test_store.py::test_an_unknown_format_is_refused",

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from statelib.operators.aggregation.inputs import Inputs
 
-_SERIAL_VERSION, _FAMILY = 1, 7
+FORMAT_VERSION, _FAMILY = 1, 7
 _COMPACT, _OUT_OF_ORDER = 8, 16
 _OF_8_BITS = 8
 _LIST, _SET, _REGISTERS = 0, 1, 2
@@ -132,7 +132,7 @@ class SketchAccumulator:
         there = np.flatnonzero(length)
         slots, start = slots[there], start[there]
         mode = data[start + 7].astype(np.int64) - _OF_8_BITS
-        known = [(0, np.array([2, 3, 10])[np.clip(mode, 0, 2)]), (1, _SERIAL_VERSION), (2, _FAMILY), (3, LOG_REGISTERS)]
+        known = [(0, np.array([2, 3, 10])[np.clip(mode, 0, 2)]), (1, FORMAT_VERSION), (2, _FAMILY), (3, LOG_REGISTERS)]
         if not np.isin(mode, (_LIST, _SET, _REGISTERS)).all() or any(
             (data[start + at] != of).any() for at, of in known
         ):
@@ -211,7 +211,7 @@ class SketchAccumulator:
         is_set = mode == _SET
         log_size = np.where(is_set, np.ceil(np.log2(np.maximum(4 * of_coupons / 3, 32))), 3)
         header = [
-            np.array([2, 3, 10])[mode], _SERIAL_VERSION, _FAMILY, LOG_REGISTERS, np.where(dense, 0, log_size),
+            np.array([2, 3, 10])[mode], FORMAT_VERSION, _FAMILY, LOG_REGISTERS, np.where(dense, 0, log_size),
             _COMPACT + _OUT_OF_ORDER * dense, np.where(mode == _LIST, count, 0), _OF_8_BITS + mode,
         ]  # fmt: skip
         for byte, of in enumerate(header):

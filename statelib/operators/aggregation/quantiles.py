@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from statelib.operators.aggregation.inputs import Inputs
     from statelib.operators.aggregation.table_accumulators import Changes
 
-_FORMAT = 1
+FORMAT_VERSION = 1
 _BITS = 7
 _SHIFT = 52 - _BITS
 _MAGNITUDE = np.int64(2**63 - 1)
@@ -114,7 +114,7 @@ class _Histograms:
             InputError: They are no histograms that this version has written.
         """
         data, start, length = spans_of(states[1])
-        if (data[start[length > 0]] != _FORMAT).any():
+        if (data[start[length > 0]] != FORMAT_VERSION).any():
             raise InputError(
                 "a state of quantiles() is of another version",
                 next_step="use the version of Hindstream that wrote it, or let the store begin empty: "
@@ -188,7 +188,7 @@ class _Histograms:
         lengths = there.astype(np.int64)
         write_histograms(*blocks, lengths, np.empty(0, dtype=np.uint8))
         offsets = from_zero(lengths)
-        data = np.full(offsets[-1], _FORMAT, dtype=np.uint8)
+        data = np.full(offsets[-1], FORMAT_VERSION, dtype=np.uint8)
         write_histograms(*blocks, offsets[:-1] + there, data)
         return pc.if_else(pa.array(there), any_binary_array(offsets, data), None)
 
