@@ -28,16 +28,9 @@ if TYPE_CHECKING:
 
 
 _OF_ONE_SIZE = {
-    "count",
-    "count_distinct",
-    "approx_count_distinct",
-    "sum",
-    "min",
-    "max",
-    "mean",
-    "var_pop",
-    "stddev_pop",
-}
+    "count", "count_distinct", "approx_count_distinct", "sum", "min", "max", "mean", "var_pop", "stddev_pop",
+    "quantiles",
+}  # fmt: skip
 """Functions whose results, of numbers, are of one size from the first value that is not null on."""
 
 Types: TypeAlias = "tuple[pa.DataType | None, pa.DataType | None] | None"
