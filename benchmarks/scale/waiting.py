@@ -48,11 +48,7 @@ class Waiting(Measurement):
 
     def figures(self, folder: Path) -> Iterator[Figure]:
         """See `Measurement`."""
-        runtime = folder / "run"
-        runtime.mkdir()
-        self._environment = os.environ | {"HINDSTREAM_DATA_DOCS": "failed", "XDG_RUNTIME_DIR": str(runtime)}
-        self._log = folder / "log"
-        shop = self._shop(folder)
+        shop = self._prepared(folder)
         run = [_HINDSTREAM, "run", "jobs/orders_by_day.py:job"]
         local = [*run, "--engine", "local"]
         bare = self._typical([sys.executable, "-c", _TEN_ROWS], shop)
@@ -68,6 +64,24 @@ class Waiting(Measurement):
         demo = [_HINDSTREAM, "demo", "--fresh"]
         costs = [self._measured(demo, folder) for _ in range(self.demos)]
         yield from _both("hindstream demo --fresh, twelve months", _median(costs), 15)
+
+    def local_starts(self, folder: Path) -> dict[str, Cost]:
+        """Medians of a local run from cold, with nothing to do, and in a session: what `benchmarks.guard` looks at."""
+        shop = self._prepared(folder)
+        local = [_HINDSTREAM, "run", "jobs/orders_by_day.py:job", "--engine", "local"]
+        return {
+            "start": self._typical(local, shop, fresh=True),
+            "start-nothing-to-do": self._typical(local, shop),
+            "start-in-session": self._in_session(local, shop, fresh=True),
+        }
+
+    def _prepared(self, folder: Path) -> Path:
+        """A project, and a place for sessions."""
+        runtime = folder / "run"
+        runtime.mkdir()
+        self._environment = os.environ | {"HINDSTREAM_DATA_DOCS": "failed", "XDG_RUNTIME_DIR": str(runtime)}
+        self._log = folder / "log"
+        return self._shop(folder)
 
     def _shop(self, folder: Path) -> Path:
         """A project with its topic loaded; what runs add to it, `_forget` takes away."""

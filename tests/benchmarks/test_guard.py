@@ -22,6 +22,7 @@ def test_what_is_slower_than_recorded_twice_fails(monkeypatch, tmp_path, capsys,
     found = iter([{"W1": first, "W2": 0.5, "new": 9.0}, {"W1": again}])
     asked = []
     monkeypatch.setattr(guard, "ratios", lambda _, names: asked.append([*names]) or next(found))
+    monkeypatch.setattr(guard, "starts", lambda _: {})
     assert guard.check(3) is passes
     assert asked == [[*guard.jobs()], ["W1"]][: 1 if again is None else 2]
     said = capsys.readouterr().out
@@ -30,4 +31,22 @@ def test_what_is_slower_than_recorded_twice_fails(monkeypatch, tmp_path, capsys,
 
 
 def test_all_that_is_recorded_is_still_measured() -> None:
-    assert json.loads(guard.RECORDED.read_text(encoding="utf-8")).keys() == guard.jobs().keys()
+    assert json.loads(guard.RECORDED.read_text(encoding="utf-8")).keys() == {*guard.jobs(), *guard.STARTS}
+
+
+@pytest.mark.parametrize(("first", "again", "passes"), [(1.35, None, True), (1.45, 1.42, False), (1.45, 1.3, True)])
+def test_a_start_may_scatter_more_and_is_measured_again_alone(monkeypatch, tmp_path, first, again, passes) -> None:
+    monkeypatch.setattr(guard, "RECORDED", tmp_path / "recorded.json")
+    guard.RECORDED.write_text(json.dumps({"W1": 1.0, "start": 1.0}), encoding="utf-8")
+    jobs, found = [], iter([{"start": first}, {"start": again}])
+    monkeypatch.setattr(guard, "ratios", lambda _, names: jobs.append([*names]) or {"W1": 1.0})
+    monkeypatch.setattr(guard, "starts", lambda _: next(found))
+    assert guard.check(3) is passes
+    assert jobs == [[*guard.jobs()]]
+
+
+@pytest.mark.slow
+def test_every_start_gets_a_ratio() -> None:
+    found = guard.starts(1)
+    assert tuple(found) == guard.STARTS
+    assert found["start"] > 0

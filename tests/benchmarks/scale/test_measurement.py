@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.scale.__main__ import MEASUREMENTS, resized
+from benchmarks.scale.estimates import _off
 from benchmarks.scale.measurement import Figure
 from benchmarks.scale.memory import Memory
 
@@ -36,5 +37,14 @@ def test_sizes_are_set_by_measurement() -> None:
         resized(Memory(), ["memory.record=1000"])
 
 
+@pytest.mark.parametrize(
+    ("estimated", "measured", "factor", "is_met"),
+    [(3.0, 2.0, 1.5, True), (2.0, 3.2, 1.6, False), (0.0, 0.0, 1.0, True), (0.0, 1.0, float("inf"), False)],
+)
+def test_an_estimate_is_off_by_a_factor_either_way(estimated, measured, factor, is_met) -> None:
+    figure = _off("CPU", estimated, measured)
+    assert (figure.value, figure.is_met) == (pytest.approx(factor), is_met)
+
+
 def test_all_are_called_by_different_names() -> None:
-    assert len({measurement.name for measurement in MEASUREMENTS}) == len(MEASUREMENTS) == 10
+    assert len({measurement.name for measurement in MEASUREMENTS}) == len(MEASUREMENTS) == 11
