@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hindstream.spark.phases.preview import preview
-from statelib.commits import NothingToDo
+from statelib.commits import CommitLog, NothingToDo
 from statelib.commits.archives import open_archive
 from statelib.errors.kinds import ConfigurationError
 
@@ -100,14 +100,15 @@ def next_slice(job: Job, settings: Settings, warehouse: Storage) -> History | No
         return found.planned
     reads = {(read.topic, read.partition): read for read in found.reads}
     whole = archived(job.topology.source_topics, warehouse)
-    parts, before = [], 0.0
+    parts = []
     for part in whole.parts:
         read = reads.get((part.topic, part.partition))
         if read is None:
             parts.append(replace(part, records=0, size_bytes=0))
             continue
-        before += read.start_offset
         # Its files may hold more records than the slice has.
         size_bytes = part.size_bytes * read.records / part.records if part.records else 0
         parts.append(Part(part.topic, part.partition, read.records, size_bytes))
+    head = CommitLog(warehouse, job.name).head()
+    before = sum(sum(of_topic.values()) for of_topic in head.source_offsets().values()) if head else 0
     return History(tuple(parts), before, whole.begin_ms)

@@ -10,6 +10,7 @@ import pytest
 
 from hindstream.estimate.estimate import Asked, estimate
 from hindstream.estimate.evidence import LEAST_RECORDS
+from hindstream.estimate.history import next_slice
 from statelib import Job, StreamsBuilder, per_record
 from statelib.commits import NothingToDo
 from statelib.errors.kinds import ConfigurationError
@@ -95,6 +96,7 @@ def test_the_next_slice_is_what_the_next_run_would_replay(settings, warehouse) -
     warehouse.run(until_ms=1_000)
     until = settings.model_copy(update={"until": 1_600})
     assert estimate(job(), until, Asked()).prediction.records == pytest.approx(600)
+    assert next_slice(job(), until, warehouse.warehouse).before == 1_000
     done = settings.model_copy(update={"until": 500})
     assert isinstance(estimate(job(), done, Asked()), NothingToDo)
 
