@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.time_columns import far_time_text
+from statelib.columns.times import A_SECOND
 from statelib.columns.windowed import Windowed
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.errors.user_lines import defined_at
@@ -20,6 +21,9 @@ from statelib.records.key_column import WindowedKeys
 
 _SHOWN = 200
 """Characters of a value."""
+
+_FIRST_S, _END_S = -62_135_596_800, 253_402_300_800
+"""Python's datetimes, in seconds since 1970: from the first of the year 1 to before the first of the year 10,000."""
 
 _UNCHANGING = frozenset({int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, Decimal})
 """Types of values that nobody can change, so that they need no copy."""
@@ -134,9 +138,11 @@ def python_keys(keys: KeyColumn, chosen: pa.Array | None = None) -> list[Any]:
 
 
 def _items(column: pa.Array) -> list[Any]:
-    """``column.to_pylist()``, which makes an object of Arrow for each value, with none for the common types."""
+    """``column.to_pylist()``, which takes three microseconds for each time, in a sixth of that."""
     kind = column.type
-    if pa.types.is_struct(kind) and 0 < kind.num_fields == len(set(kind.names)):
+    if not _has_times(kind):
+        return list(column.to_pylist())
+    if pa.types.is_struct(kind):
         rows = list(map(dict, map(zip, repeat(kind.names), zip(*map(_items, column.flatten()), strict=True))))
         return _with_nulls(rows, column)
     if pa.types.is_list(kind):
@@ -144,12 +150,23 @@ def _items(column: pa.Array) -> list[Any]:
         first = int(bounds[0])
         values, ends = _items(column.values.slice(first, int(bounds[-1]) - first)), (bounds - first).tolist()
         return _with_nulls([values[begin:end] for begin, end in pairwise(ends)], column)
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return list(column.to_numpy(zero_copy_only=False))
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
-        known = column.fill_null(False if pa.types.is_boolean(kind) else 0) if column.null_count else column
-        return _with_nulls(known.to_numpy(zero_copy_only=False).tolist(), column)
-    return list(column.to_pylist())
+    numbers, a_second = column.cast(pa.int64()).fill_null(0).to_numpy(), A_SECOND[kind.unit]
+    if len(numbers) and not _FIRST_S * a_second <= numbers.min() <= numbers.max() < _END_S * a_second:
+        return list(column.to_pylist())  # which fails
+    items: list[Any] = numbers.view(f"datetime64[{kind.unit}]").astype("datetime64[us]").tolist()
+    if kind.tz is not None:
+        zone = pa.scalar(0, kind).as_py().tzinfo
+        items = [item.replace(tzinfo=zone) for item in items]
+    return _with_nulls(items, column)
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    """Whether it is or has timestamps in UTC or without a zone, no finer than Python's."""
+    if pa.types.is_struct(kind):
+        return len(set(kind.names)) == kind.num_fields and any(_has_times(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return _has_times(kind.value_type)
+    return bool(pa.types.is_timestamp(kind) and kind.unit != "ns" and kind.tz in {None, "UTC"})
 
 
 def _with_nulls(items: list[Any], column: pa.Array) -> list[Any]:

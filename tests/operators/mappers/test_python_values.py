@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -50,12 +51,38 @@ def test_values_are_those_of_arrow(rows: pa.StructArray, start: int, length: int
         assert types_in(items) == types_in(expected)
 
 
+@given(
+    st.sampled_from(["s", "ms", "us", "ns"]),
+    st.sampled_from([None, "UTC", "Europe/Paris"]),
+    st.lists(st.none() | st.datetimes(), max_size=5),
+)
+def test_times_are_those_of_arrow(unit: str, zone: str | None, times: list[datetime | None]) -> None:
+    within = [None if time is None or (unit == "ns" and not 1700 < time.year < 2200) else time for time in times]
+    column = pa.array(within, pa.timestamp("us")).cast(pa.timestamp(unit), safe=False).cast(pa.timestamp(unit, zone))
+    if zone == "Europe/Paris":  # whose offset may lead out of the years
+        column = column.filter(pa.array([time is None or 2 < time.year < 9998 for time in within], pa.bool_()))
+    for kind in (column, pa.StructArray.from_arrays([column], ["t"])):
+        items, expected = items_of(kind), kind.to_pylist()
+        assert items == expected
+        assert repr(items) == repr(expected)
+
+
+@pytest.mark.parametrize("seconds", [-62_135_596_801, 253_402_300_800])
+def test_a_time_beyond_pythons_years_is_refused(seconds: int) -> None:
+    with pytest.raises(InputError, match="year 9999"):
+        items_of(pa.array([seconds], pa.timestamp("s")))
+    inside = seconds + (1 if seconds < 0 else -1)
+    assert items_of(pa.array([inside], pa.timestamp("s"))) == pa.array([inside], pa.timestamp("s")).to_pylist()
+
+
 def test_what_lies_below_a_null_is_no_value() -> None:
-    lists = pa.ListArray.from_arrays(pa.array([0, 2, 3]), pa.array([1, 2, 3]), mask=pa.array([True, False]))
-    rows = pa.StructArray.from_arrays([pa.array([1, 2])], ["a"], mask=pa.array([False, True]))
-    assert items_of(lists) == [None, [3]]
-    assert items_of(rows) == [{"a": 1}, None]
-    assert items_of(pa.StructArray.from_arrays([rows], ["r"])) == [{"r": {"a": 1}}, {"r": None}]
+    times = pa.array([1, 2, 3], pa.timestamp("s"))
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 3]), times, mask=pa.array([True, False]))
+    rows = pa.StructArray.from_arrays([times.slice(0, 2)], ["a"], mask=pa.array([False, True]))
+    first, third = times[0].as_py(), times[2].as_py()
+    assert items_of(lists) == [None, [third]]
+    assert items_of(rows) == [{"a": first}, None]
+    assert items_of(pa.StructArray.from_arrays([rows], ["r"])) == [{"r": {"a": first}}, {"r": None}]
 
 
 @given(struct_arrays())
