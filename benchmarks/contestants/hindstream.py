@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from benchmarks.contestants.contestant import Contestant
 from benchmarks.works import ANSWER, WORKS, job
+from hindstream.garbage import collect_seldom
 from hindstream.spark.phases.pipeline import run_slice
 from statelib.commits import NothingToDo, topic_path
 from statelib.settings.settings import load_settings
@@ -78,6 +79,7 @@ class HindstreamLocal(Hindstream):
 
 def main(work: str, output: str, engine: str) -> None:
     """Runs one slice over the topics in ``output``; what it cost by phase goes into ``phases.json`` there."""
+    collect_seldom()  # as `hindstream` does
     folder = Path(output)
     places = {"warehouse": str(folder / "warehouse"), "state_dir": str(folder / "state"), "spark_master": MASTER}
     places |= {"engine": engine, "data_docs": "failed"}
