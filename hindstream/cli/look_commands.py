@@ -165,7 +165,7 @@ def estimate(
     *,
     engine: Engine = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure this machine first, in about a minute, and keep that.")
+        bool, typer.Option("--calibrate", help="Measure this machine first, in less than a minute, and keep that.")
     ] = False,
 ) -> None:
     """Estimate what a job will cost: time, CPU, memory, state, outputs, and what limits first. Changes nothing.

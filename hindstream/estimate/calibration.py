@@ -34,7 +34,8 @@ class Machine(Data):
 class EngineCost(Data):
     """What a run costs beside its records, on one engine.
 
-    The memory is that of all processes together, pages that they share counted once.
+    The memory is that of all processes together: all that is resident of the first one, and of those that it starts
+    their share of pages that several have.
     """
 
     start_seconds: float = Field(description="from the command to the first slice")

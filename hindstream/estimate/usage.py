@@ -29,7 +29,8 @@ class Usage:
 
     Attributes:
         cpu_seconds: User and system time so far.
-        memory_bytes: Now, of all but Spark's Python workers; pages that several share are counted once.
+        memory_bytes: Now, of all but Spark's Python workers: of this process all that is resident, of those that it has
+            started their proportional share of pages that several have.
         worker_bytes: Now, of one of those; 0: there are none.
     """
 
@@ -51,7 +52,7 @@ def usage() -> Usage:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return Usage(time.process_time() + children.ru_utime + children.ru_stime, peak_memory_bytes(), 0)
     children_of = _children()
-    ticks, memory_bytes, workers = 0, _pss_bytes(os.getpid()), []
+    ticks, memory_bytes, workers = 0, _resident_bytes(), []
     todo = [(child, 1, False) for child in children_of[os.getpid()]]
     while todo:
         process, depth, below_java = todo.pop()
