@@ -175,8 +175,8 @@ def sleeping(folder: Path, environ: dict[str, str], ignored: int | None = None) 
     """A command whose job sleeps, and the process that it sleeps in; ``ignored``: a signal, as by ``nohup``."""
 
     def prepare() -> None:
-        if ignored is not None:
-            signal.signal(ignored, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGHUP):  # who runs the tests may have ignored them
+            signal.signal(number, signal.SIG_IGN if number == ignored else signal.SIG_DFL)
 
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HINDSTREAM_")}
     command = [sys.executable, "-m", "hindstream", "describe", "jobs.quiet:job"]
