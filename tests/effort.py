@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def examples(everyday: int, campaign: int | None = None, **others: Any) -> settings:
@@ -21,6 +21,11 @@ def examples(everyday: int, campaign: int | None = None, **others: Any) -> setti
     if profile != "campaign":
         return settings(max_examples=-(-everyday // 5) if profile == "fast" else everyday, **others)
     return settings(**others) if campaign is None else settings(max_examples=campaign, **others)
+
+
+def in_turn(cases: Iterable[Any], ways: Sequence[Any]) -> list[Any]:
+    """Each case in each of two ways, for ``parametrize``: one, in turn, is for a plain run, the other is long."""
+    return every_other((case, ways[(n + m) % 2]) for n, case in enumerate(cases) for m in range(2))
 
 
 def every_other(cases: Iterable[Any], first: int = 0) -> list[Any]:

@@ -14,6 +14,7 @@ import pytest
 
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.job.lake_topic import LakeTopic
+from tests.effort import in_turn
 from tests.ingest.lake import load, records_of, without_nulls
 
 if TYPE_CHECKING:
@@ -81,22 +82,20 @@ def check(folder: Path, first: Any, second: Any, *, in_one: bool, options: dict[
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("in_one", [True, False], ids=["in one load", "in two loads"])
-@pytest.mark.parametrize("first", ARRAYS)
-def test_pairs_of_parquet(tmp_path: Path, first: str, in_one: bool) -> None:
+@pytest.mark.parametrize(("first", "loads"), in_turn(ARRAYS, [1, 2]))
+def test_pairs_of_parquet(tmp_path: Path, first: str, loads: int) -> None:
     for second in ARRAYS:
         folder = tmp_path / second
         (folder / "lake").mkdir(parents=True)
         for n, name in enumerate((first, second)):
             pq.write_table(pa.table({"at": AT, "id": [n], "n": ARRAYS[name]}), folder / f"lake/{n}.parquet")
         one, two = (ARRAYS[name].to_pylist()[0] for name in (first, second))
-        check(folder, one, two, in_one=in_one, options={})
+        check(folder, one, two, in_one=loads == 1, options={})
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("in_one", [True, False], ids=["in one load", "in two loads"])
-@pytest.mark.parametrize("first", JSON)
-def test_pairs_of_json(tmp_path: Path, first: str, in_one: bool) -> None:
+@pytest.mark.parametrize(("first", "loads"), in_turn(JSON, [1, 2]))
+def test_pairs_of_json(tmp_path: Path, first: str, loads: int) -> None:
     for second, text in itertools.product(JSON, (False, True)):
         folder = tmp_path / f"{second}{text}"
         (folder / "lake").mkdir(parents=True)
@@ -106,4 +105,4 @@ def test_pairs_of_json(tmp_path: Path, first: str, in_one: bool) -> None:
         wanted = [JSON[name] for name in (first, second)]
         if text:  # the way on that the error tells
             wanted = [value if value is None or isinstance(value, str) else json.dumps(value) for value in wanted]
-        check(folder, *wanted, in_one=in_one, options={"types": {"n": "string"}} if text else {})
+        check(folder, *wanted, in_one=loads == 1, options={"types": {"n": "string"}} if text else {})

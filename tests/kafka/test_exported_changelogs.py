@@ -202,7 +202,9 @@ def priced(table: Any, joined: Joined | None = None) -> StreamsBuilder:
     return builder
 
 
-@pytest.mark.parametrize(("semantics", "at_once"), [("kip", "500"), ("kip", "1"), ("kafka-4.3", "7")])
+@pytest.mark.parametrize(
+    ("semantics", "at_once"), [("kip", "500"), pytest.param("kip", "1", marks=pytest.mark.long), ("kafka-4.3", "7")]
+)
 def test_a_versioned_table(broker: Broker, unique: str, tmp_path: Path, semantics: str, at_once: str) -> None:
     """The history too; and the restore's portions do not matter. Some keys were last heard of long before the rest."""
     chance = random.Random(7)

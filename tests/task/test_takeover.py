@@ -48,6 +48,7 @@ from tests.changelog.test_rebuild import (
     streams_outer_joined,
     tables_behind_windows,
 )
+from tests.effort import in_turn
 from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
 
@@ -161,11 +162,11 @@ LOGGED = [*(build for build in TOPOLOGIES if build not in (*NOT_LOGGED, *NOT_OF_
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("stop", "semantics"), [(2 * MINUTE, "kafka-4.3"), (6 * MINUTE, "kip")])
-@pytest.mark.parametrize("build", LOGGED, ids=lambda build: build.__name__)
+@pytest.mark.parametrize(("build", "way"), in_turn(LOGGED, [(2 * MINUTE, "kafka-4.3"), (6 * MINUTE, "kip")]))
 def test_it_goes_on_as_the_other_does(
-    tmp_path: Path, build: Callable[[StreamsBuilder], None], stop: int, semantics: str
+    tmp_path: Path, build: Callable[[StreamsBuilder], None], way: tuple[int, str]
 ) -> None:
+    stop, semantics = way
     live = Live(tmp_path / "live", build, stop, semantics=semantics)
     pipeline = pipeline_at(tmp_path / "ours", build, semantics=semantics)
     pipeline.archive("sales", SALES, TYPES, partitions=2)

@@ -31,9 +31,9 @@ RECORDS = int(os.environ.get("SURFACE_RECORDS", "30"))
 SLICES = int(os.environ.get("SURFACE_SLICES", "2"))
 SEED = int(os.environ.get("SURFACE_SEED", "1"))
 CHOSEN = [
-    ("tumbling", "kip"), ("hopping", "kafka-4.3"), ("sliding", "kip"), ("sessions", "kip"),
-    pytest.param("offset", "kip", marks=pytest.mark.long),
-]  # fmt: skip
+    *(("hopping", "kafka-4.3"), ("sessions", "kip")),
+    *(pytest.param(windows, "kip", marks=pytest.mark.long) for windows in ("tumbling", "sliding", "offset")),
+]
 KINDS = list(product(WINDOWS, get_args(Semantics))) if "SURFACE_RECORDS" in os.environ else CHOSEN
 
 SINKS = {sink.topic for sub in second_half().sub_topologies for sink in sub.all_sinks if not sink.internal}

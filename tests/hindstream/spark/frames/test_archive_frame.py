@@ -20,6 +20,7 @@ from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.partitioner import partition_for
 from statelib.topics.schema import topic_schema
+from tests.effort import in_turn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -188,8 +189,7 @@ def test_the_order_of_arrival(spark: SparkSession, settings: Settings, given: di
     assert [row[4] for row in found if row[0] == 0] != sorted(row[4] for row in found if row[0] == 0), "some are late"
 
 
-@pytest.mark.parametrize("order", ["arrival", "timestamp"])
-@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+@pytest.mark.parametrize(("kind", "order"), in_turn(["json", "csv", "parquet"], ["arrival", "timestamp"]))
 def test_files_arrive_in_the_order_of_their_paths(
     spark: SparkSession, settings: Settings, tmp_path: Path, kind: str, order: str
 ) -> None:
