@@ -45,7 +45,7 @@ def test_a_start_may_scatter_more_and_is_measured_again_alone(monkeypatch, tmp_p
     assert jobs == [[*guard.jobs()]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_start_gets_a_ratio() -> None:
     found = guard.starts(1)
     assert tuple(found) == guard.STARTS

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.effort import every_other
 from tests.faults.corruption import KINDS, Case, Corruption, Damage
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ def corruption(tmp_path_factory: pytest.TempPathFactory) -> Corruption:
     return Corruption(tmp_path_factory.mktemp("corruption"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every_other(KINDS))
 def test_damage_is_named_or_changes_nothing(corruption: Corruption, kind: str) -> None:
     outcome = corruption.run(Case(kind, 1))
     assert outcome.what == "harmless" or kind not in HARMLESS | HEALED
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in HARMLESS | HEALED])
+@pytest.mark.parametrize("kind", every_other((kind for kind in KINDS if kind not in HARMLESS | HEALED), first=1))
 def test_a_file_of_each_kind_that_is_cut_off_is_named(corruption: Corruption, kind: str) -> None:
     """But for those that nobody reads any more; of each kind these are a few."""
     assert any(corruption.run(Case(kind, seed), Damage("cut", 40, 0)).what == "named" for seed in range(3, 9))

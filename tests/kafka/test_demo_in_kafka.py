@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.kafka.broker import Broker
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.long]  # each step has tests of its own
 
 
 def test_from_kafka_and_back(broker: Broker, schema_registry: str, tmp_path: Path) -> None:

@@ -212,8 +212,8 @@ def optimized_case() -> Case:
     )
 
 
-CASES = [windows_case, versioned_case, join_case]
-LONG_CASES = [repartition_case, optimized_case]
+CASES = [windows_case, versioned_case]
+LONG_CASES = [join_case, repartition_case, optimized_case]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -234,6 +234,7 @@ print("sum", spark.read.parquet(sys.argv[1]).groupBy().sum("id").collect()[0][0]
 
 
 @pytest.mark.spark
+@pytest.mark.long  # where there is no other Java, all tests say so
 def test_spark_runs_on_the_java_that_comes_with_the_packages(tmp_path: Path) -> None:
     environment = os.environ | {"JAVA_HOME": str(find_java({"HINDSTREAM_JAVA": "bundled"}).home)}
     command = [sys.executable, "-c", SPARK_JOB, str(tmp_path / "numbers")]

@@ -32,6 +32,7 @@ from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.migration import compare_latest
 from tests.changelog.test_rebuild import head_of, rebuilt
+from tests.effort import every_other
 from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
 from tests.task.test_migration import content
@@ -128,7 +129,7 @@ def new_names(pipeline: Pipeline) -> list[str]:
     return message.partition("migrate_stores=")[2].partition(")")[0].split(",")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every_other(KINDS))
 def test_a_store_goes_on_under_its_new_name(tmp_path: Path, kind: Callable[[StreamsBuilder, str], None]) -> None:
     changed, always = (replayed(tmp_path / name, made(kind, name)) for name in ("former", "new"))
     before = {task: content(changed, task) for task in changed.state()}

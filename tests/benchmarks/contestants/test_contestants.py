@@ -17,8 +17,7 @@ from tests.benchmarks import reference
 
 # Two hours and 50 keys: records come late, repeats come too late, rates change, windows close.
 PARAMETERS = Parameters(records=20_000, campaigns=50, partitions=3, records_per_second=3.0, very_late=0.01)
-SPARK = [pytest.mark.spark, pytest.mark.slow]
-LONG = [*SPARK, pytest.mark.long]
+LONG = [pytest.mark.spark, pytest.mark.long]
 SCRIPTS = [c for c in CONTESTANTS if isinstance(c, Script) and not isinstance(c, Floor)]
 
 
@@ -40,7 +39,7 @@ def cases():
         works = [work for work in contestant.works if work in contestant.agrees]
         on_spark = contestant.name.startswith("spark")  # which takes its time to start: its last work has them all
         for work in works[-1:] if on_spark else works:
-            marks = () if not on_spark else SPARK if "timed" in contestant.name else LONG
+            marks = LONG if on_spark else ()
             yield pytest.param(contestant, work, id=f"{contestant.name}-{work}", marks=marks)
 
 

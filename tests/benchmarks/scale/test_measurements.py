@@ -72,6 +72,7 @@ def test_state_finds_nothing_uploaded_twice(tmp_path) -> None:
     assert min(look_up.value for look_up in (get, *as_of)) > 0  # how much faster is the benchmark's to say
 
 
+@pytest.mark.long
 def test_an_hour_reads_from_its_state(tmp_path) -> None:
     with steps_in_fresh_process(_hours, KeptKeys("W1", 2_000, 100, hours=2), tmp_path) as next_hour:
         hours = _Hours.typical([next_hour()])
@@ -89,6 +90,7 @@ def test_a_fresh_process_is_measured_beside_spark_alone(tmp_path) -> None:
     assert CommitLog(Storage(str(tmp_path / "warehouse")), "W1").head_number() == 2
 
 
+@pytest.mark.long
 def test_the_history_is_measured_by_phase(tmp_path) -> None:
     figure = Growth(slice_records=10, steady_from=3)._history(tmp_path / "history", 5, is_audited=False)
     assert figure.value > 0

@@ -32,7 +32,7 @@ def few(monkeypatch) -> None:
         monkeypatch.setattr(f"benchmarks.versioned.{module}.AXES", FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not HAS_MAVEN, reason="needs Maven and a JDK")
 def test_both_stores_answer_the_same(few, tmp_path) -> None:
     measured = run(tmp_path, FEW, puts=2_000, reads=1_000, repeats=1, seed=5)

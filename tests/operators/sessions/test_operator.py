@@ -21,6 +21,7 @@ from statelib.operators.sessions.store import SessionStore
 from statelib.operators.stateless.operator import Filter
 from statelib.operators.windows.definition import SessionWindows
 from statelib.stores.rocksdb import RocksDbBackend
+from tests.effort import examples
 from tests.operators.aggregation.functions import KINDS, SQL, row, values
 from tests.operators.chain import Chain, Record, Row
 from tests.operators.sessions.examples import WINDOWS, session_records
@@ -92,6 +93,7 @@ def test_integers_like_the_reference(
 
 @pytest.mark.thorough
 @given(WINDOWS, records_of(st.integers(-99, 99).map(lambda quarters: quarters / 4)), SIZES)
+@examples(15)
 def test_floats_like_the_reference(windows: SessionWindows, records: list[Record], size: int) -> None:
     chain = session_chain(windows, value_type=FLOATS)
     assert chain.run(records, size, "restart") == [rows_of(reference_of(windows), records, "kip", sql)]
@@ -100,6 +102,7 @@ def test_floats_like_the_reference(windows: SessionWindows, records: list[Record
 @pytest.mark.thorough
 @given(WINDOWS, RECORDS, SEMANTICS, SIZES, SIZES, st.sampled_from([1, 4, 1 << 14]))
 @example(SessionWindows(1, 0), at(0, 2, 9, 1), "kip", 1, 4, 1)
+@examples(20)
 def test_state_does_not_depend_on_batches_flushes_or_restarts(
     windows: SessionWindows, records: list[Record], semantics: Semantics, one: int, other: int, compact_from: int
 ) -> None:
