@@ -36,7 +36,8 @@ def _size(column: pa.Array) -> int | NDArray[np.int64]:
         kind = column.type
     if pa.types.is_nested(kind):
         elements = serialized_bytes(pc.list_flatten(column))
-        parents = np.asarray(pc.list_parent_indices(column))
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
+        parents = np.repeat(np.arange(len(column)), lengths)  # Arrow's own count elements that lie behind a null
         return np.bincount(parents, weights=elements, minlength=len(column)).astype(np.int64)
     if pa.types.is_null(kind):
         return 0

@@ -30,3 +30,10 @@ from statelib.operators.serialized_sizes import serialized_bytes
 def test_sizes(column: pa.Array, expected: list[int]) -> None:
     assert serialized_bytes(column).tolist() == expected
     assert serialized_bytes(column.slice(1)).tolist() == expected[1:]
+
+
+def test_elements_behind_a_null_do_not_count() -> None:
+    pairs = pa.array([[1.0, 2.0], None, [3.0, None]], pa.list_(pa.float64(), 2))
+    assert serialized_bytes(pairs).tolist() == [16, 0, 8]
+    assert serialized_bytes(pairs[1:]).tolist() == [0, 8]
+    assert serialized_bytes(pairs.cast(pa.list_(pa.float64()))).tolist() == [16, 0, 8]
