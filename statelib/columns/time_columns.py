@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import is_any_list
+from statelib.columns.lists import parents_of
 from statelib.columns.times import A_SECOND, FIRST_TIME_MS, LAST_TIME_MS, instant_text, unit_hint
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ def _times(array: pa.Array, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[n
     elif pa.types.is_map(type_):
         yield from _times(array.cast(pa.list_(pa.struct([type_.key_field, type_.item_field]))), rows)
     elif is_any_list(type_):
-        parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
-        yield from _times(array.flatten(), rows[parents])
+        yield from _times(array.flatten(), rows[parents_of(array)])
 
 
 def _values(array: pa.Array) -> list[Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.lists import parents_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,9 +37,7 @@ def _size(column: pa.Array) -> int | NDArray[np.int64]:
         kind = column.type
     if pa.types.is_nested(kind):
         elements = serialized_bytes(pc.list_flatten(column))
-        lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
-        parents = np.repeat(np.arange(len(column)), lengths)  # Arrow's own count elements that lie behind a null
-        return np.bincount(parents, weights=elements, minlength=len(column)).astype(np.int64)
+        return np.bincount(parents_of(column), weights=elements, minlength=len(column)).astype(np.int64)
     if pa.types.is_null(kind):
         return 0
     try:

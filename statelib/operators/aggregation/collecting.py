@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import from_zero
 from statelib.columns.growing import grown, shrunk
+from statelib.columns.lists import lengths_of
 from statelib.operators.aggregation.collected_items import Items
 from statelib.operators.aggregation.collections_kernel import (
     EMPTY,
@@ -294,5 +295,4 @@ class DistinctAccumulator:
 
 
 def _set(collections: Collections, slots: NDArray[np.int64], lists: pa.Array) -> None:
-    sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
-    collections.set(slots, sizes, lists.flatten())
+    collections.set(slots, lengths_of(lists), lists.flatten())

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.lists import lengths_of
 from statelib.operators.aggregation.tagged_bytes import tagged, untagged
 from statelib.serdes import serde_for
 
@@ -165,4 +166,4 @@ def _stored(counts: list[int], lists: Sequence[Sequence[object]], flat: pa.Array
 def _read(data: pa.Array, of: pa.DataType) -> tuple[pa.Array, list[int]]:
     """All items of the lists that were stored, and how many are of each."""
     lists = untagged(data, of)
-    return lists.flatten(), pc.fill_null(pc.list_value_length(lists), 0).to_pylist()
+    return lists.flatten(), lengths_of(lists).tolist()

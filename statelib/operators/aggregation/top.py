@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import from_zero, taken, valid_of
+from statelib.columns.lists import lengths_of
 from statelib.operators.aggregation.blocks import Blocks
 from statelib.operators.aggregation.inputs import NO_SLOTS, Updates, has_numbers, numbers_of
 from statelib.operators.aggregation.tagged_bytes import tagged, untagged
@@ -85,7 +86,7 @@ class TopAccumulator:
             ConfigurationError: The keys are of another type.
         """
         by = untagged(states[1], pa.list_(self._by))
-        sizes = np.asarray(pc.fill_null(pc.list_value_length(by), 0)).astype(np.int64)
+        sizes = lengths_of(by)
         rows = pa.RecordBatch.from_arrays([states[0].flatten(), by.flatten()], schema=self._pool.schema)
         blocks, begin = self._blocks, from_zero(sizes)
         blocks.room[slots] = 0

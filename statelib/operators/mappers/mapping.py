@@ -35,6 +35,7 @@ import pyarrow.compute as pc
 
 from statelib.calls import function_checked
 from statelib.calls.kinds import takes
+from statelib.columns.lists import parents_of
 from statelib.errors.counted import counted
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
@@ -148,11 +149,10 @@ class Path:
 def _last_header(headers: pa.Array, name: str) -> pa.Array:
     """The value of each record's last header called ``name``, null if it has none; ``headers`` as in `Batch`."""
     entries = pc.list_flatten(headers)
-    record = pc.list_parent_indices(headers)
     wanted = pc.equal(pc.struct_field(entries, ["key"]), name)
     entry_of = np.full(len(headers), -1, dtype=np.int64)
     rows = np.flatnonzero(np.asarray(wanted))
-    entry_of[np.asarray(record)[rows]] = rows  # of several assignments to one record the last one stays
+    entry_of[parents_of(headers)[rows]] = rows  # of several assignments to one record the last one stays
     return pc.struct_field(entries, ["value"]).take(pa.array(entry_of, mask=entry_of < 0))
 
 

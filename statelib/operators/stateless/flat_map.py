@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.columns.lists import lengths_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import defined_at
 from statelib.operators.base import StorelessOperator, StorelessSpec
@@ -93,7 +94,7 @@ class Unfolding(StorelessOperator):
         (batch,) = inputs
         lists = evaluate(self._lists, batch.as_record_batch(), self._context.node, batch.sequence)
         _check_lists(lists, self._context.node, self._lists)
-        lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
+        lengths = lengths_of(lists)
         bare = replace(batch, value=pa.nulls(len(batch)), prior=None, is_latest=None)
         results = self._as_results(bare.take(np.repeat(np.arange(len(batch)), lengths)), pc.list_flatten(lists))
         metrics = self._context.metrics
