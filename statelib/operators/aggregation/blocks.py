@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.columns.growing import grown, shrunk
-from statelib.kernels.compiled import Int64s, Int64sOut, compiled, i64
+from statelib.kernels.compiled import Int64s, Int64sOut, compiled, helper, i64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +33,27 @@ def _move(
         offset[slot] = used
         used += room[slot]
     return used
+
+
+@helper
+def move_pairs(
+    slot: int,
+    larger: int,
+    offset: NDArray[np.int64],
+    room: NDArray[np.int64],
+    count: NDArray[np.int64],
+    words: NDArray[np.int64],
+    used: NDArray[np.int64],
+) -> None:
+    """Moves a block of pairs, whose firsts are in one half and seconds in the other, into a new block of ``larger``.
+
+    The former block stays as it is.
+    """
+    at, used[0] = used[0], used[0] + larger
+    for place in range(count[slot]):
+        words[at + place] = words[offset[slot] + place]
+        words[at + (larger >> 1) + place] = words[offset[slot] + (room[slot] >> 1) + place]
+    offset[slot], room[slot] = at, larger
 
 
 class Blocks:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.kernels.compiled import Bools, Int64s, Int64sOut, boolean, compiled, helper, i64, nothing
+from statelib.operators.aggregation.kernel import NO_SLOT, has_value, other_slot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EMPTY = -1
-_NO_SLOT = -1
-_NO_ROW = -1
 _ITEM_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SLOT_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
 _FINAL = np.uint64(0xFF51AFD7ED558CCD)
@@ -132,10 +131,10 @@ def running_collections(
     """
     for update in range(first_update, len(rows)):
         slot, row = slots[update], rows[update]
-        other = absorbed[update] if len(absorbed) else _NO_SLOT
-        if known[0] + 1 + (size[other] if other != _NO_SLOT else 0) > len(entry_item):
+        other = other_slot(absorbed, update)
+        if known[0] + 1 + (size[other] if other != NO_SLOT else 0) > len(entry_item):
             return update
-        if other != _NO_SLOT and size[other]:
+        if other != NO_SLOT and size[other]:
             entry = head[other]
             while entry != EMPTY:
                 left_out[0] += _append(
@@ -143,7 +142,7 @@ def running_collections(
                     head, tail, size, known,
                 )  # fmt: skip
                 entry = entry_next[entry]
-        if row != _NO_ROW and (not len(valid) or valid[row]):
+        if has_value(row, valid):
             left_out[0] += _append(
                 slot, items[row], once, limit, places, entry_slot, entry_item, entry_next, head, tail, size, known
             )

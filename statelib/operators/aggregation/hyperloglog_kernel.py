@@ -29,6 +29,7 @@ from statelib.kernels.compiled import (
     store_word,
     u64,
 )
+from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, other_slot
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +46,6 @@ DENSE = _HISTOGRAM + _LARGEST + 1
 MOST_WORDS = 4 * DENSE
 """More than what one update can take."""
 NOT_ESTIMATED = -1
-_NO_SLOT = -1
-_NO_ROW = -1
 _ALPHA = 1 / (2 * math.log(2))
 
 
@@ -286,13 +285,13 @@ def running_sketches(
         if used[0] + MOST_WORDS > len(words):
             return update
         slot, row = slots[update], rows[update]
-        other = absorbed[update] if len(absorbed) else _NO_SLOT
+        other = other_slot(absorbed, update)
         changed = False
-        if other != _NO_SLOT and room[other]:
+        if other != NO_SLOT and room[other]:
             if remembers:
                 _copy(slot, offset, room, words, used)
             changed = _merge(slot, other, offset, room, count, words, used)
-        coupon = coupons[row] if row != _NO_ROW else 0
+        coupon = coupons[row] if row != NO_ROW else 0
         if coupon:
             if remembers and not changed:
                 _copy(slot, offset, room, words, used)

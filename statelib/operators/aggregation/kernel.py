@@ -39,13 +39,13 @@ NO_ROW = -1
 
 
 @helper
-def _has_value(row: int, valid: NDArray[np.bool_]) -> bool:
+def has_value(row: int, valid: NDArray[np.bool_]) -> bool:
     """Whether there is a record, and its value is not null."""
     return row != NO_ROW and (not len(valid) or valid[row])
 
 
 @helper
-def _other(absorbed: NDArray[np.int64], update: int) -> int:
+def other_slot(absorbed: NDArray[np.int64], update: int) -> int:
     """The slot that is merged into the update's own, or `NO_SLOT`."""
     slot: int = absorbed[update] if len(absorbed) else NO_SLOT
     return slot
@@ -94,10 +94,10 @@ def running_count(
     """The number of values that are not null."""
     for update in range(len(rows)):
         slot = u64(slots[update])
-        other = _other(absorbed, update)
+        other = other_slot(absorbed, update)
         if other != NO_SLOT:
             state[slot] += state[other]
-        if _has_value(rows[update], valid):
+        if has_value(rows[update], valid):
             state[slot] += 1
         if len(out):
             out[update] = state[slot]
@@ -129,13 +129,13 @@ def running_int_sum(
     for update in range(len(rows)):
         slot = u64(slots[update])
         row = rows[update]
-        other = _other(absorbed, update)
+        other = other_slot(absorbed, update)
         if other != NO_SLOT:
             if _overflows(state[slot], state[other]):
                 return update
             state[slot] += state[other]
             seen[slot] |= seen[other]
-        if _has_value(row, valid):
+        if has_value(row, valid):
             if _overflows(state[slot], values[u64(row)]):
                 return update
             state[slot] += values[u64(row)]
@@ -162,11 +162,11 @@ def running_float_sum(
     for update in range(len(rows)):
         slot = u64(slots[update])
         row = rows[update]
-        other = _other(absorbed, update)
+        other = other_slot(absorbed, update)
         if other != NO_SLOT:
             state[slot] += state[other]
             seen[slot] |= seen[other]
-        if _has_value(row, valid):
+        if has_value(row, valid):
             state[slot] += values[u64(row)]
             seen[slot] = True
         if len(out):
@@ -207,11 +207,11 @@ def running_extreme(
     for update in range(len(rows)):
         slot = slots[update]
         row = rows[update]
-        other = _other(absorbed, update)
+        other = other_slot(absorbed, update)
         if other != NO_SLOT and seen[other] and (not seen[slot] or _precedes(state[other], state[slot], largest)):
             state[slot] = state[other]
             seen[slot] = True
-        if _has_value(row, valid) and (not seen[slot] or _precedes(values[row], state[slot], largest)):
+        if has_value(row, valid) and (not seen[slot] or _precedes(values[row], state[slot], largest)):
             state[slot] = values[row]
             seen[slot] = True
         if len(out):

@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.kernels.compiled import Bools, Floats, FloatsOut, Int64s, Int64sOut, compiled, nothing
+from statelib.operators.aggregation.kernel import NO_SLOT, has_value, other_slot
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-_NO_SLOT = -1
-_NO_ROW = -1
 
 
 @compiled(nothing(*[Int64s] * 3, Floats, Bools, Int64sOut, FloatsOut, FloatsOut, Int64sOut, FloatsOut, FloatsOut))
@@ -38,8 +36,8 @@ def running_moments(
     """Moments of float64 values."""
     for update in range(len(rows)):
         slot, row = slots[update], rows[update]
-        other = absorbed[update] if len(absorbed) else _NO_SLOT
-        if other != _NO_SLOT and counts[other] > 0:
+        other = other_slot(absorbed, update)
+        if other != NO_SLOT and counts[other] > 0:
             if counts[slot] == 0:
                 counts[slot], means[slot], m2s[slot] = counts[other], means[other], m2s[other]
             else:
@@ -48,7 +46,7 @@ def running_moments(
                 m2s[slot] += m2s[other] + apart * apart * counts[slot] * counts[other] / count
                 means[slot] += apart * counts[other] / count
                 counts[slot] = count
-        if row != _NO_ROW and (not len(valid) or valid[row]):
+        if has_value(row, valid):
             counts[slot] += 1
             apart = values[row] - means[slot]
             means[slot] += apart / counts[slot]

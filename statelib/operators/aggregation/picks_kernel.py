@@ -16,13 +16,12 @@ from statelib.kernels.compiled import (
     i64,
     nothing,
 )
+from statelib.operators.aggregation.kernel import NO_SLOT, has_value, other_slot
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_NO_SLOT = -1
-_NO_ROW = -1
 NO_PICK = -1
 
 
@@ -79,18 +78,14 @@ def running_pick(
     """
     for update in range(len(rows)):
         slot, row = slots[update], rows[update]
-        other = absorbed[update] if len(absorbed) else _NO_SLOT
+        other = other_slot(absorbed, update)
         if (
-            other != _NO_SLOT
+            other != NO_SLOT
             and picked[other] != NO_PICK
             and (picked[slot] == NO_PICK or _wins(best[other], best[slot], largest, later))
         ):
             best[slot], picked[slot] = best[other], picked[other]
-        if (
-            row != _NO_ROW
-            and (not len(valid) or valid[row])
-            and (picked[slot] == NO_PICK or _wins(keys[row], best[slot], largest, later))
-        ):
+        if has_value(row, valid) and (picked[slot] == NO_PICK or _wins(keys[row], best[slot], largest, later)):
             best[slot], picked[slot] = keys[row], first_number + row
         if len(out_picked):
             out_best[update], out_picked[update] = best[slot], picked[slot]

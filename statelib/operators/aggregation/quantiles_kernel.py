@@ -22,6 +22,8 @@ from statelib.kernels.compiled import (
     i64,
     nothing,
 )
+from statelib.operators.aggregation.blocks import move_pairs
+from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, other_slot
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +35,6 @@ WORDS_PER_WORD = 6
 """What one update takes at most, for each word of its block and of one that is absorbed, and then `MORE_WORDS`."""
 MORE_WORDS = 64
 _FIRST_ROOM = 8
-_NO_SLOT = -1
-_NO_ROW = -1
 
 
 @helper
@@ -49,24 +49,6 @@ def _place(words: NDArray[np.int64], at: int, count: int, key: int) -> int:
         else:
             high = middle
     return low
-
-
-@helper
-def _moved(
-    slot: int,
-    larger: int,
-    offset: NDArray[np.int64],
-    room: NDArray[np.int64],
-    count: NDArray[np.int64],
-    words: NDArray[np.int64],
-    used: NDArray[np.int64],
-) -> None:
-    """Moves a histogram into a new block; the former one stays as it is."""
-    at, used[0] = used[0], used[0] + larger
-    for place in range(count[slot]):
-        words[at + place] = words[offset[slot] + place]
-        words[at + (larger >> 1) + place] = words[offset[slot] + (room[slot] >> 1) + place]
-    offset[slot], room[slot] = at, larger
 
 
 @helper
@@ -96,7 +78,7 @@ def _add(
                 words[at] = words[at + 1]
     else:
         if 2 * count[slot] == room[slot]:
-            _moved(slot, max(2 * room[slot], _FIRST_ROOM), offset, room, count, words, used)
+            move_pairs(slot, max(2 * room[slot], _FIRST_ROOM), offset, room, count, words, used)
         for later in range(count[slot], place, -1):
             words[offset[slot] + later] = words[offset[slot] + later - 1]
             at = offset[slot] + (room[slot] >> 1) + later
@@ -183,19 +165,19 @@ def running_histograms(
     """
     for update in range(first_update, len(rows)):
         slot, row = slots[update], rows[update]
-        other = absorbed[update] if len(absorbed) else _NO_SLOT
-        rooms = room[slot] + (room[other] if other != _NO_SLOT else 0)
+        other = other_slot(absorbed, update)
+        rooms = room[slot] + (room[other] if other != NO_SLOT else 0)
         if used[0] + WORDS_PER_WORD * rooms + MORE_WORDS > len(words):
             return update
         if remembers:
-            _moved(slot, room[slot], offset, room, count, words, used)
-        if other != _NO_SLOT:
+            move_pairs(slot, room[slot], offset, room, count, words, used)
+        if other != NO_SLOT:
             for bucket in range(count[other]):
                 key, values = words[offset[other] + bucket], words[offset[other] + (room[other] >> 1) + bucket]
                 _add(slot, key, values, offset, room, count, words, used, total)
-        if row != _NO_ROW and len(old_keys) and old_keys[row] != NO_KEY:
+        if row != NO_ROW and len(old_keys) and old_keys[row] != NO_KEY:
             _add(slot, old_keys[row], -1, offset, room, count, words, used, total)
-        if row != _NO_ROW and keys[row] != NO_KEY:
+        if row != NO_ROW and keys[row] != NO_KEY:
             _add(slot, keys[row], 1, offset, room, count, words, used, total)
         if len(out_keys):
             first = update * len(ranks)

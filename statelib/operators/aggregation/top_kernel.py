@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.kernels.compiled import Bools, Int64s, Int64sOut, boolean, compiled, helper, i64, nothing
+from statelib.operators.aggregation.blocks import move_pairs
+from statelib.operators.aggregation.kernel import NO_SLOT, has_value, other_slot
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,26 +20,6 @@ WORDS_PER_RECORD = 16
 """What one update takes at most, for each record that a group may have, and then `MORE_WORDS`."""
 MORE_WORDS = 64
 _FIRST_ROOM = 8
-_NO_SLOT = -1
-_NO_ROW = -1
-
-
-@helper
-def _moved(
-    slot: int,
-    larger: int,
-    offset: NDArray[np.int64],
-    room: NDArray[np.int64],
-    count: NDArray[np.int64],
-    words: NDArray[np.int64],
-    used: NDArray[np.int64],
-) -> None:
-    """Moves a group into a new block; the former one stays as it is."""
-    at, used[0] = used[0], used[0] + larger
-    for place in range(count[slot]):
-        words[at + place] = words[offset[slot] + place]
-        words[at + (larger >> 1) + place] = words[offset[slot] + (room[slot] >> 1) + place]
-    offset[slot], room[slot] = at, larger
 
 
 @helper
@@ -58,7 +40,7 @@ def _insert(
         return
     if last < limit:
         if 2 * last == room[slot]:
-            _moved(slot, max(2 * room[slot], _FIRST_ROOM), offset, room, count, words, used)
+            move_pairs(slot, max(2 * room[slot], _FIRST_ROOM), offset, room, count, words, used)
         count[slot] += 1
     else:
         last -= 1
@@ -122,13 +104,13 @@ def running_top(
         if used[0] + WORDS_PER_RECORD * limit + MORE_WORDS > len(words):
             return update
         slot, row = slots[update], rows[update]
-        other = absorbed[update] if len(absorbed) else _NO_SLOT
-        absorbs = other != _NO_SLOT and count[other] > 0
-        adds = row != _NO_ROW and (not len(valid) or valid[row])
+        other = other_slot(absorbed, update)
+        absorbs = other != NO_SLOT and count[other] > 0
+        adds = has_value(row, valid)
         if adds and not absorbs and count[slot] == limit:
             adds = keys[row] < words[offset[slot] + limit - 1]
         if remembers and (absorbs or adds):
-            _moved(slot, room[slot], offset, room, count, words, used)
+            move_pairs(slot, room[slot], offset, room, count, words, used)
         if absorbs:
             for place in range(count[other]):
                 key, number = words[offset[other] + place], words[offset[other] + (room[other] >> 1) + place]
