@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, compiled, helper, i64, u64
-from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE
+from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE, has_value, other_slot
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,14 +58,14 @@ def running_decimal_sum(
     """
     for update in range(len(rows)):
         slot, row = slots[update], rows[update]
-        other = absorbed[update] if len(absorbed) else NO_SLOT
+        other = other_slot(absorbed, update)
         if other != NO_SLOT and seen[other]:
             high = _sum_high(state_high[slot], state_low[slot], state_high[other], state_low[other])
             low = state_low[slot] + state_low[other]
             if _does_not_fit(state_high[slot], state_high[other], high, low):
                 return update
             state_high[slot], state_low[slot], seen[slot] = high, low, True
-        if row != NO_ROW and (not len(valid) or valid[row]):
+        if has_value(row, valid):
             high = _sum_high(state_high[slot], state_low[slot], highs[row], lows[row])
             low = state_low[slot] + lows[row]
             if _does_not_fit(state_high[slot], highs[row], high, low):
