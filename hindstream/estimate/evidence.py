@@ -70,8 +70,8 @@ class Evidence:
         seconds: Of all tasks, by phase.
         node_seconds: By node; empty: not known.
         states: After the first and the last of the runs; the same one twice, if that is all there is.
-        peak_memory_bytes: The largest of a task's process.
-        task_bytes: Of memory that a task took beyond what its process had before; 0: not known.
+        task_bytes: Of memory that a task took beyond what its process had before; 0: not known. A run knows only the
+            peak of the process, which may have done much else before.
     """
 
     origin: Literal["runs", "sample"]
@@ -84,7 +84,6 @@ class Evidence:
     tasks_run: int
     seconds: Mapping[str, float]
     states: tuple[StateAt, StateAt]
-    peak_memory_bytes: int
     node_seconds: Mapping[str, float] = field(default_factory=dict)
     task_bytes: int = 0
 
@@ -155,7 +154,6 @@ def evidence_of(
         tasks_run=len(tasks),
         seconds=dict(seconds),
         states=(_state_at(runs[0], begin_ms), _state_at(runs[-1], begin_ms)),
-        peak_memory_bytes=max((task.peak_memory_bytes for task in tasks), default=0),
     )
 
 

@@ -245,12 +245,11 @@ def _peak_memory(
     state = min(task_state, resources.memory_budget_bytes)
     batch = float(calibration.batch_bytes)
     tasks_at_once = 1 if resources.engine == "local" else min(resources.cores, max(shape.tasks.values(), default=1))
-    if evidence is not None:
-        taken = evidence.task_bytes or evidence.peak_memory_bytes - calibration.engines["local"].memory_bytes
+    if evidence is not None and evidence.task_bytes:
         here, then = (
             max(min(records, resources.batch_records), 1) for records in (records_of_a_task, evidence.records_of_a_task)
         )
-        batch = max(taken, 0) * (here / then) ** _BATCH_POWER
+        batch = evidence.task_bytes * (here / then) ** _BATCH_POWER
         state_then = evidence.states[-1].size_bytes / max(len(evidence.task_records), 1) * _MEMORY_OF_STATE
         state = max(state - state_then, 0)
     return engine.memory_bytes + tasks_at_once * (engine.worker_bytes + batch + state)

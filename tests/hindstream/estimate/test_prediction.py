@@ -32,7 +32,6 @@ def evidence(**changed) -> Evidence:
         "tasks_run": 4,
         "seconds": {"read": 0.1, "process": 0.1, "write": 0.01},
         "states": (at, at),
-        "peak_memory_bytes": 150 << 20,
     }
     return Evidence(**{**values, **changed})
 
@@ -131,6 +130,14 @@ def test_memory_is_that_of_the_tasks_that_run_at_a_time() -> None:
     assert told.peak_memory_bytes == (500 + 2 * (100 + 50)) << 20
     local = predict(SHAPE, history(), calibration(), None, resources(engine="local"))
     assert local.peak_memory_bytes == 150 << 20
+
+
+def test_what_a_task_takes_is_known_from_a_sample_and_not_from_runs() -> None:
+    of_runs = predict(SHAPE, history(), calibration(), evidence(), resources(cores=2))
+    assert of_runs.peak_memory_bytes == (500 + 2 * (100 + 50)) << 20
+    sample = evidence(origin="sample", task_bytes=10 << 20, tasks_run=1)
+    of_sample = predict(SHAPE, history(), calibration(), sample, resources(cores=2))
+    assert (500 + 2 * (100 + 10)) << 20 <= of_sample.peak_memory_bytes < (500 + 2 * (100 + 20)) << 20
 
 
 @settings(max_examples=200, deadline=None)
