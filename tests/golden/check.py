@@ -18,6 +18,7 @@ import pkgutil
 import sys
 import traceback
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,10 +118,10 @@ def scenario_of(case: Case) -> Scenario:
     return scenario
 
 
-def check_file(path: Path) -> Outcome:
-    """Runs all cases of a trace file."""
+def check_file(path: Path, every: int = 1) -> Outcome:
+    """Runs all cases of a trace file, or every second, third ... of them."""
     outcome = Outcome()
-    for case in read_cases(path):
+    for case in islice(read_cases(path), 0, None, every):
         outcome.add(check_case(case))
     return outcome
 

@@ -25,10 +25,11 @@ END = {"type": "end", "steps": 2}
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("scenario", CHECKERS)
-def test_golden_trace(scenario: str) -> None:
+def test_golden_trace(scenario: str, every: int) -> None:
     path = DATA / f"{scenario.replace('_', '-')}.jsonl.gz"
-    outcome = check.check_file(path)
+    outcome = check.check_file(path, every)
     assert outcome.steps > 0
     assert [str(difference) for difference in outcome.differences] == []
 

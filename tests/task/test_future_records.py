@@ -216,7 +216,7 @@ def test_with_the_partitions_time_every_operator_answers_as_if_they_had_it(tmp_p
     assert replayed(tmp_path / "in-time", [], in_time)[0] == whole[0]
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_set_apart_they_move_no_operator(tmp_path: Path) -> None:
     last = max(TIMES)
     future = set_in_the_future(INPUT, last)

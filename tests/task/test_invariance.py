@@ -63,7 +63,7 @@ def test_every_operator_says_something(whole: Result) -> None:
         pytest.param(1, {"batch_records": 1}, marks=pytest.mark.long),
         (1, {"batch_records": 3, "memory_budget_bytes": 1}),
         pytest.param(2, {"memory_budget_bytes": 1}, marks=pytest.mark.long),
-        (SLICES - 1, {"batch_records": 3}),
+        pytest.param(SLICES - 1, {"batch_records": 3}, marks=pytest.mark.long),
         (SLICES, {"batch_records": 1, "memory_budget_bytes": 1}),
     ],
     ids=lambda value: f"{value} slices" if isinstance(value, int) else str(value),

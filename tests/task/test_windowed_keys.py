@@ -31,8 +31,11 @@ RECORDS = int(os.environ.get("SURFACE_RECORDS", "30"))
 SLICES = int(os.environ.get("SURFACE_SLICES", "2"))
 SEED = int(os.environ.get("SURFACE_SEED", "1"))
 CHOSEN = [
-    *(("hopping", "kafka-4.3"), ("sessions", "kip")),
-    *(pytest.param(windows, "kip", marks=pytest.mark.long) for windows in ("tumbling", "sliding", "offset")),
+    ("hopping", "kafka-4.3"),
+    *(
+        pytest.param(windows, "kip", marks=pytest.mark.long)
+        for windows in ("sessions", "tumbling", "sliding", "offset")
+    ),
 ]
 KINDS = list(product(WINDOWS, get_args(Semantics))) if "SURFACE_RECORDS" in os.environ else CHOSEN
 

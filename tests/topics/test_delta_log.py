@@ -15,6 +15,7 @@ from statelib.topics import delta_log
 from statelib.topics.archive import TopicArchive
 from statelib.topics.delta_log import DIGEST, created
 from statelib.topics.file_index import FileIndex
+from tests.effort import every_other
 from tests.topics.data import SCHEMA, topic_records
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def transaction(archive: TopicArchive, version: int) -> dict[str, int]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("version", [0, 1, 3])
+@pytest.mark.parametrize("version", every_other([1, 0, 3]))
 def test_flipped_bits_of_an_entry_are_noticed_or_change_nothing(archive: TopicArchive, version: int) -> None:
     path, expected = entry(archive, version), seen(archive.uri)
     good = path.read_bytes()

@@ -67,7 +67,7 @@ def test_a_query_beside_files(tmp_path: Path, spark: SparkSession) -> None:
     assert (done.records, numbers_in(tmp_path)) == (4, [0, 1, 2, 7])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_warehouse_in_an_object_store(tmp_path: Path, s3: S3Server) -> None:
     """Spark needs no connector: workers write the result as they write all else. Other sources are elsewhere."""
     warehouse = f"s3://warehouse/{uuid.uuid4().hex}"

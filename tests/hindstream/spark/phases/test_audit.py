@@ -93,6 +93,7 @@ def test_all_engines_find_the_same_defects(replayed: Replayed) -> None:
     assert counts[0] == counts[1] == counts[2]
 
 
+@pytest.mark.long
 def test_defects_of_most_rows_are_shown_all_the_same(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suspects, "MOST_SUSPECTS", 5)
     job = with_defects(replayed.job)

@@ -56,6 +56,7 @@ def run(moment: str, settings: Settings) -> int:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_killed_driver_is_run_again_and_the_answer_is_the_same(
     settings: Settings, orders_job: Job, tmp_path: Path
 ) -> None:

@@ -353,7 +353,12 @@ def _of_texts() -> list[Check]:
 @pytest.mark.parametrize(
     ("rows", "checks"),
     [
-        pytest.param(EXTREMES, [*_few()[::9], *(check(*args, **kwargs) for args, kwargs in ASKED[::4])], id="extremes"),
+        pytest.param(
+            EXTREMES,
+            [*_few()[::9], *(check(*args, **kwargs) for args, kwargs in ASKED[::4])],
+            id="extremes",
+            marks=pytest.mark.long,
+        ),
         pytest.param(NUL, _of_texts(), id="zero bytes"),
         pytest.param([], _few()[::12], id="none"),
         pytest.param(EXTREMES, SCREENED + NEEDS_ALL, id="all", marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
