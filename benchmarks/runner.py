@@ -41,6 +41,7 @@ class Measured:
         read: How many records a dataset of a size has for this work, where it is not the size.
         differences: From Hindstream's answer, as sentences.
         details: What the contestant says of its first run over the most records.
+        failed: Why a run came to no end; its others tell nothing then.
     """
 
     contestant: str
@@ -49,6 +50,7 @@ class Measured:
     read: dict[int, int] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
+    failed: str | None = None
 
     def add(self, size: int, cost: Cost) -> None:
         """Takes down a run over a dataset of that size."""
@@ -100,6 +102,8 @@ class Measured:
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""
+        if self.failed:
+            return asdict(self)
         return {
             **asdict(self),
             "net_us": self.net.as_json(),

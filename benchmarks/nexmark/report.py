@@ -27,12 +27,15 @@ def table(measured: Sequence[Measured], contestants: Sequence[Contestant]) -> st
         rows.append([query, *cells, *(_figure(published.us(query)) for published in PUBLISHED)])
     ours = {query: found[query, US] for query in queries if (query, US) in found}
     for what in ("net_us", "gross_us"):
-        base = {query: getattr(one, what) for query, one in ours.items()}
-        theirs = [{q: getattr(found[q, c.name], what) for q in queries if (q, c.name) in found} for c in contestants]
+        base = {query: getattr(one, what) for query, one in ours.items() if not one.failed}
+        theirs = [
+            {q: getattr(one, what) for q in queries if (one := found.get((q, c.name))) and not one.failed}
+            for c in contestants
+        ]
         theirs += [{q: us for q in queries if (us := published.us(q)) is not None} for published in PUBLISHED]
         label = what.removesuffix("_us")
         rows.append([f"{label} / Hindstream", *(_ratio(them, base) for them in theirs)])
-    events = count_text(max(one.largest for one in measured))
+    events = count_text(max(one.largest for one in measured if one.costs))
     legend = (
         f"{events} events; CPU microseconds an event, net / gross; peak memory; ± marks what is uncertain by more "
         "than a fifth, with a question mark where more repeats have to tell"
@@ -52,6 +55,8 @@ def notes(contestants: Iterable[Contestant]) -> str:
 def _cell(one: Measured | None, contestant: Contestant, query: str) -> str:
     if one is None:
         return ""
+    if one.failed:
+        return f"failed: {one.failed}"
     mark = " WRONG" if one.differences else " *" if query in contestant.differs else ""
     return f"{one.net.text(2)} / {one.gross_us:.2f}, {bytes_text(one.peak_memory_bytes)}{mark}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,9 @@ from benchmarks.nexmark.events import Parameters
 from benchmarks.peers import nexmark_duckdb
 from benchmarks.runner import EMPTY_RECORDS, Measured
 
+_TIMED_OUT = 124
+"""The exit code of timeout(1)."""
+
 
 class Runner:
     """Runs queries over datasets of one set of parameters.
@@ -28,10 +32,12 @@ class Runner:
     Args:
         folder: For all that is made.
         parameters: Of the whole dataset.
+        limit_seconds: After which a run is ended, and has failed.
     """
 
-    def __init__(self, folder: Path, parameters: Parameters) -> None:
+    def __init__(self, folder: Path, parameters: Parameters, *, limit_seconds: int = 900) -> None:
         self._folder = folder
+        self._limit_seconds = limit_seconds
         self.full = Dataset.generate(folder / "full", parameters)
         self.empty = Dataset.generate(folder / "empty", replace(parameters, events=EMPTY_RECORDS))
 
@@ -46,17 +52,27 @@ class Runner:
         for _ in range(repeats):
             for one in measured:
                 for dataset in (self.empty, self.full):
-                    one.add(dataset.parameters.events, self._measure(by_name[one.contestant], dataset, one))
+                    if not one.failed:
+                        self._add(by_name[one.contestant], dataset, one)
         return measured
+
+    def _add(self, contestant: Contestant, dataset: Dataset, to: Measured) -> None:
+        """Adds a run; one that fails, or takes too long, is a result too, and the others go on."""
+        try:
+            to.add(dataset.parameters.events, self._measure(contestant, dataset, to))
+        except subprocess.CalledProcessError as error:
+            too_long = error.returncode == _TIMED_OUT
+            to.failed = f"no end in {self._limit_seconds} s" if too_long else f"exit code {error.returncode}"
+            print(f"{contestant.name} {to.work}: {to.failed}", *getattr(error, "__notes__", ()), sep="\n", flush=True)
+            shutil.rmtree(self._folder / "output", ignore_errors=True)
 
     def _measure(self, contestant: Contestant, dataset: Dataset, into: Measured) -> Cost:
         query, output = into.work, self._folder / "output"
         contestant.lay_out(query, dataset, output)
         output.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        cost = measure(
-            contestant.command(query, dataset, output), environment=environment, log=self._folder / "said.log"
-        )
+        command = ["timeout", "-k", "9", str(self._limit_seconds), *contestant.command(query, dataset, output)]
+        cost = measure(command, environment=environment, log=self._folder / "said.log")
         if query not in contestant.differs:
             wrong = differences(query, contestant.answer(query, output), peers_answer(self._reference(query, dataset)))
             into.differences += [sentence for sentence in wrong if sentence not in into.differences]

@@ -22,7 +22,7 @@ PROJECT = PEERS / "flink"
 TOPICS = {"person": PERSON, "auction": AUCTION, "bid": BID}
 _JVM = (
     "-XX:+UseParallelGC",
-    "-Xmx4g",
+    "-Xmx12g",  # q7 keeps all bids: of ten million, four gigabytes are not enough
     "--add-opens=java.base/java.util=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
     "--add-opens=java.base/java.time=ALL-UNNAMED",
@@ -53,7 +53,7 @@ class Flink(Contestant):
     name = "flink"
     title = "Flink, heap"
     settings = (
-        "2.3.0, SQL, streaming mode, a cluster within one process, parallelism 2, parallel GC, 4 GiB; settings of "
+        "2.3.0, SQL, streaming mode, a cluster within one process, parallelism 2, parallel GC, 12 GiB; settings of "
         "nexmark's guide (mini-batches of 2 s, split distinct aggregations, exactly-once checkpoints every 3 minutes), "
         "object reuse; a table for each topic, read from files of rows in a compact binary form; every change is "
         "written as text; state on the heap"

@@ -47,6 +47,28 @@ def test_costs_are_measured_and_answers_compared(tmp_path, capsys) -> None:
     assert capsys.readouterr().out.count("duckdb q0") == 2
 
 
+class Endless(DuckDB):
+    """Never ends, or ends badly at once."""
+
+    name = "endless"
+    title = "An endless one"
+    queries = ("q2", "q12")
+
+    def command(self, query, dataset, output):
+        return ["sleep", "600"] if query == "q2" else ["false"]
+
+
+def test_who_comes_to_no_end_does_not_keep_the_others(tmp_path) -> None:
+    contestants = [Endless(), DuckDB()]
+    runner = Runner(tmp_path, Parameters(events=5_000), limit_seconds=1)
+    measured = runner.run(contestants, ["q2", "q12"], repeats=2)
+    assert [one.failed for one in measured] == ["no end in 1 s", None, "exit code 1", None]
+    text = table(measured, contestants)
+    assert "failed: no end in 1 s" in text
+    assert "failed: exit code 1" in text
+    assert [one.as_json()["failed"] for one in measured] == [one.failed for one in measured]
+
+
 def test_the_table_has_the_costs_and_their_means() -> None:
     measured = [
         Measured(contestant, query, {1: [Cost(1.0, empty, 1 << 20)] * 2, 1_000_000: [Cost(2.0, full, 3 << 20)] * 2})
