@@ -10,6 +10,7 @@ other no harm: whatever decides is created only if absent.
 - maintenance: `maintain`, `expiry`, `leftovers`, `rewriting`, `rewrite_log`, `compaction`, `changelog_lag`;
 - ways back, and what others have done: `rollback`, `verify`, `republish`, `lost_plans`, `local_state`, `hold`,
   `source_rollbacks`, `changed_archives`;
+- versions of a job: `standing`, `sink_history`;
 - a live application's state: `takeover`.
 
 Begin with `plan`; `layout` says where everything lies.

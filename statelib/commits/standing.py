@@ -1,0 +1,36 @@
+"""A commit that stands: it was made, and no rollback has taken it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.commits.layout import CommitLog, rolled_back
+from statelib.errors.kinds import ConfigurationError
+
+if TYPE_CHECKING:
+    from statelib.documents.manifests import Commit
+    from statelib.storage import Storage
+
+
+def standing_commit(warehouse: Storage, job: str, n: int | None = None) -> Commit:
+    """Commit ``n`` of a job, None: the newest, whose records are those that the sinks have.
+
+    Raises:
+        ConfigurationError: There is no such commit, or it has been rolled back since.
+        CorruptedDataError: The document of a commit is damaged.
+    """
+    log = CommitLog(warehouse, job)
+    head = log.head_number()
+    look = f"hindstream state {job}"
+    if not head:
+        step = "name a job that has run: hindstream status lists them"
+        raise ConfigurationError("the job has no commits", job=job, next_step=step)
+    wanted = head if n is None else n
+    if not 1 <= wanted <= head:
+        what = f"there is no such commit: the job has the commits 1 to {head}"
+        raise ConfigurationError(what, job=job, commit=wanted, next_step=f"name one of them: {look}")
+    later = rolled_back(log.read(number) for number in range(wanted + 1, head + 1))
+    if wanted in later:
+        what = f"this commit has been rolled back by commit {later[wanted]}: its records have left the sinks"
+        raise ConfigurationError(what, job=job, commit=wanted, next_step=f"name a commit that stands: {look}")
+    return log.read(wanted)
