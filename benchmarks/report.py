@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from benchmarks.targets import FLOOR, US, US_LOCAL
+from benchmarks.targets import FLOOR, US, US_IN_SESSION, US_LOCAL
 from benchmarks.works import WORKS
 from hindstream.console.numbers import bytes_text, count_text
 from hindstream.report.charts import drawing, element, tooltip
@@ -95,7 +95,7 @@ def plot(measured: Sequence[Measured], contestants: Sequence[Contestant]) -> str
         marks.append(_text(12, y - 10, f"{work} {WORKS[work].title}", "title"))
         for one in (one for one in measured if one.work == work):
             width = math.log10(one.net_us / low) * scale if one.net_us > 0 else 0.0
-            css = {US: "us", US_LOCAL: "us", FLOOR: "floor"}.get(one.contestant, "bar")
+            css = {US: "us", US_LOCAL: "us", US_IN_SESSION: "us", FLOOR: "floor"}.get(one.contestant, "bar")
             figure, middle = one.net.text(2), y + _ROW * 0.65
             tip = tooltip(f"{titles[one.contestant]}, {work}: {one.net.text(3)} us net, {one.gross_us:.3f} gross")
             ends = [_LEFT + math.log10(max(end, low) / low) * scale for end in _interval(one.net)]

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.answers import by_key, differences, load, save
 from benchmarks.contestants.floor import answer_path
 from benchmarks.dataset import Dataset, Parameters
-from benchmarks.measure import Cost, measure
 from benchmarks.regression import Estimate, Line, fit
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.contestants.contestant import Contestant
+    from benchmarks.measure import Cost
     from benchmarks.works import Work
 
 EMPTY_RECORDS = 1_000
@@ -149,7 +149,7 @@ class Runner:
         output.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         command, log = contestant.command(work, dataset, output), self._folder / "said.log"
-        cost = measure(command, environment=environment, log=log)
+        cost = contestant.measure(command, output, environment=environment, log=log)
         answer = contestant.answer(work, output)
         reference = answer_path(dataset, work)
         if not reference.exists():  # Hindstream's, who comes first

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.measure import measure
 from benchmarks.works import WORKS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.dataset import Dataset
+    from benchmarks.measure import Cost
     from benchmarks.works import Work
 
 
@@ -52,6 +54,14 @@ class Contestant(ABC):
         """The command that does ``work`` and leaves its answer in ``output``. All of it is measured, with all its
         descendants; it must leave none behind.
         """
+
+    def measure(self, command: list[str], output: Path, *, environment: dict[str, str], log: Path) -> Cost:
+        """What a command of `command` takes; what it says goes into ``log``.
+
+        Raises:
+            subprocess.CalledProcessError: See `benchmarks.measure.measure`.
+        """
+        return measure(command, environment=environment, log=log)
 
     def answer(self, work: Work, output: Path) -> pa.Table:
         """The answer in ``output``, of the columns of ``work``, the records of each key in order."""

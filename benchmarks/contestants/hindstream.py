@@ -1,4 +1,4 @@
-"""Hindstream itself: one slice through all phases, as ``hindstream run`` does it, on Spark and in one process."""
+"""Hindstream itself: one slice through all phases, as ``hindstream run`` does it; on Spark, locally, in a session."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from benchmarks.contestants.contestant import Contestant
+from benchmarks.warm_session import HINDSTREAM, warm_session
 from benchmarks.works import ANSWER, WORKS, job
 from hindstream.garbage import collect_seldom
 from hindstream.spark.phases.pipeline import run_slice
@@ -22,6 +23,7 @@ from statelib.topics.archive import TopicArchive
 
 if TYPE_CHECKING:
     from benchmarks.dataset import Dataset
+    from benchmarks.measure import Cost
     from benchmarks.works import Work
 
 MASTER = os.environ.get("BENCHMARK_SPARK_MASTER", "local[2]")
@@ -75,6 +77,38 @@ class HindstreamLocal(Hindstream):
         "the same run with --engine local: all phases in one process, started for it, task after task, without Spark"
     )
     engine = "local"
+
+
+class HindstreamSession(Hindstream):
+    """The local run as a command of a session that waits for it: ``hindstream session start``, ``hindstream run``."""
+
+    name = "hindstream-session"
+    title = "Hindstream, in a session"
+    settings = (
+        "the same run as a user's command, hindstream run --engine local, in a session that hindstream session start "
+        "has started before each run. The start of the session is not counted (it imports everything once, and each "
+        "command is a fork of it, so that no command makes the next one warmer); all that the command adds is, in "
+        "client, session and fork. The memory is that of all three"
+    )
+
+    def lay_out(self, work: Work, dataset: Dataset, output: Path) -> None:
+        """Besides, the job as a file."""
+        super().lay_out(work, dataset, output)
+        text = f"from benchmarks import works\n\njob = works.job({work.name!r})\n"
+        (output / "work.py").write_text(text, encoding="utf-8")
+
+    def command(self, work: Work, dataset: Dataset, output: Path) -> list[str]:
+        """As a user types it."""
+        settings = {"state_dir": output / "state", "data_docs": "failed"}
+        options = [option for name, value in settings.items() for option in ("--set", f"{name}={value}")]
+        place = ["--warehouse", str(output / "warehouse"), "--engine", "local"]
+        return [HINDSTREAM, "run", f"{output / 'work.py'}:job", *place, *options]
+
+    def measure(self, command: list[str], output: Path, *, environment: dict[str, str], log: Path) -> Cost:
+        """Client, session and fork; see `benchmarks.warm_session`."""
+        plain = {name: value for name, value in environment.items() if not name.startswith("HINDSTREAM_")}
+        with warm_session(plain) as session:
+            return session.measure(command, log=log, folder=output)
 
 
 def main(work: str, output: str, engine: str) -> None:

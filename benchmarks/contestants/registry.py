@@ -3,7 +3,7 @@
 from benchmarks.contestants.contestant import Contestant
 from benchmarks.contestants.duckdb import DuckDB
 from benchmarks.contestants.floor import Floor
-from benchmarks.contestants.hindstream import Hindstream, HindstreamLocal
+from benchmarks.contestants.hindstream import Hindstream, HindstreamLocal, HindstreamSession
 from benchmarks.contestants.kafka_streams import KafkaStreams
 from benchmarks.contestants.kafka_streams_broker import KafkaStreamsBroker
 from benchmarks.contestants.polars import Polars
@@ -14,6 +14,7 @@ from benchmarks.contestants.spark_streaming import SparkStreaming
 CONTESTANTS: tuple[Contestant, ...] = (
     Hindstream(),
     HindstreamLocal(),
+    HindstreamSession(),
     Floor(),
     KafkaStreams(),
     KafkaStreamsBroker(),

@@ -12,21 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from benchmarks.measure import Cost, measure
 from benchmarks.scale.measurement import Figure, Measurement
+from benchmarks.warm_session import HINDSTREAM, warm_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_HINDSTREAM = str(Path(sys.executable).with_name("hindstream"))
+    from benchmarks.warm_session import WarmSession
+
 _TEN_ROWS = (
     "from pyspark.sql import SparkSession; SparkSession.builder.master('local[2]').getOrCreate().range(10).count()"
 )
-_IN_A_SESSION = """
-set -e
-"$1" session start
-shift
-for _ in $(seq "$1"); do {reset}"${{@:2}}"; done
-"$HINDSTREAM" session stop
-"""
 _MONTHS = 12
 
 
@@ -49,7 +44,7 @@ class Waiting(Measurement):
     def figures(self, folder: Path) -> Iterator[Figure]:
         """See `Measurement`."""
         shop = self._prepared(folder)
-        run = [_HINDSTREAM, "run", "jobs/orders_by_day.py:job"]
+        run = [HINDSTREAM, "run", "jobs/orders_by_day.py:job"]
         local = [*run, "--engine", "local"]
         bare = self._typical([sys.executable, "-c", _TEN_ROWS], shop)
         yield from _both("a bare pyspark that counts ten rows", bare)
@@ -61,14 +56,14 @@ class Waiting(Measurement):
         )
         yield from _both("... with nothing to do", self._in_session(local, shop), 0.5)
         yield self._further_slice(folder)
-        demo = [_HINDSTREAM, "demo", "--fresh"]
+        demo = [HINDSTREAM, "demo", "--fresh"]
         costs = [self._measured(demo, folder) for _ in range(self.demos)]
         yield from _both("hindstream demo --fresh, twelve months", _median(costs), 15)
 
     def local_starts(self, folder: Path) -> dict[str, Cost]:
         """Medians of a local run from cold, with nothing to do, and in a session: what `benchmarks.guard` looks at."""
         shop = self._prepared(folder)
-        local = [_HINDSTREAM, "run", "jobs/orders_by_day.py:job", "--engine", "local"]
+        local = [HINDSTREAM, "run", "jobs/orders_by_day.py:job", "--engine", "local"]
         return {
             "start": self._typical(local, shop, fresh=True),
             "start-nothing-to-do": self._typical(local, shop),
@@ -76,8 +71,8 @@ class Waiting(Measurement):
         }
 
     def _prepared(self, folder: Path) -> Path:
-        """A project, and a place for sessions."""
-        runtime = folder / "run"
+        """A project."""
+        runtime = folder / "run"  # where no session waits
         runtime.mkdir()
         self._environment = os.environ | {"HINDSTREAM_DATA_DOCS": "failed", "XDG_RUNTIME_DIR": str(runtime)}
         self._log = folder / "log"
@@ -85,42 +80,33 @@ class Waiting(Measurement):
 
     def _shop(self, folder: Path) -> Path:
         """A project with its topic loaded; what runs add to it, `_forget` takes away."""
-        self._measured([_HINDSTREAM, "init", "shop"], folder)
+        self._measured([HINDSTREAM, "init", "shop"], folder)
         shop = folder / "shop"
-        self._measured([_HINDSTREAM, "ingest", "jobs/lake.py:orders"], shop)
+        self._measured([HINDSTREAM, "ingest", "jobs/lake.py:orders"], shop)
         return shop
 
-    def _typical(self, command: Sequence[str], place: Path, *, fresh: bool = False) -> Cost:
+    def _typical(
+        self, command: Sequence[str], place: Path, *, fresh: bool = False, session: WarmSession | None = None
+    ) -> Cost:
         costs = []
         for _ in range(self.repeats):
             if fresh:
                 _forget(place)
-            costs.append(self._measured(command, place))
+            costs.append(self._measured(command, place, session))
         return _median(costs)
 
     def _in_session(self, command: Sequence[str], place: Path, *, fresh: bool = False) -> Cost:
-        """What each further command adds to a session, over all processes."""
-        reset = "rm -rf warehouse/jobs warehouse/topics/orders-by-day*; " if fresh else ""
-        script = _IN_A_SESSION.format(reset=reset)
-        environment = {**self._environment, "HINDSTREAM": _HINDSTREAM}
-
-        def cost(times: int) -> Cost:
-            told = ["bash", "-c", script, "bash", _HINDSTREAM, str(times), *command]
-            return measure(told, environment=environment, log=self._log, folder=place)
-
-        few, many = _median([cost(1) for _ in range(3)]), _median([cost(1 + self.repeats) for _ in range(3)])
-        return Cost(
-            (many.wall_seconds - few.wall_seconds) / self.repeats,
-            (many.cpu_seconds - few.cpu_seconds) / self.repeats,
-            many.peak_memory_bytes,
-        )
+        """What each further command adds to a session, over all processes; the memory is that of all."""
+        with warm_session(self._environment) as session:
+            self._measured(command, place, session)  # not counted: the first
+            return self._typical(command, place, fresh=fresh, session=session)
 
     def _further_slice(self, folder: Path) -> Figure:
         """What a month adds to a backfill of the demo's job."""
         warehouse = folder / "months"
         self._measured([sys.executable, "-c", _ARCHIVE, str(warehouse)], folder)
         command = [
-            _HINDSTREAM, "backfill", "hindstream.demo.job:job", "--warehouse", str(warehouse), "--every", "month",
+            HINDSTREAM, "backfill", "hindstream.demo.job:job", "--warehouse", str(warehouse), "--every", "month",
             "--timezone", "America/New_York", "--airflow-home", str(folder / "airflow"), "--from", "2013-01-01",
         ]  # fmt: skip
         walls = []
@@ -135,7 +121,9 @@ class Waiting(Measurement):
         name = "each further slice of a backfill through Airflow, 30,000 records, 25 checks"
         return Figure(name, median(walls), "s", at_most=0.6, details={"least": min(walls), "most": max(walls)})
 
-    def _measured(self, command: Sequence[str], place: Path) -> Cost:
+    def _measured(self, command: Sequence[str], place: Path, session: WarmSession | None = None) -> Cost:
+        if session is not None:
+            return session.measure(command, log=self._log, folder=place)
         return measure(command, environment=self._environment, log=self._log, folder=place)
 
 

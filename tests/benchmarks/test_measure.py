@@ -60,6 +60,45 @@ def test_children_that_were_there_before_do_not_count(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["cpu_seconds"] < 0.5
 
 
+# It was busy before; asked, it has children that end between two samples.
+SERVER = """
+import os, sys, time
+while time.process_time() < 0.8: pass
+print("ready", flush=True)
+open(sys.argv[1]).read()
+for _ in range(30):
+    if os.fork() == 0:
+        begun = time.process_time()
+        while time.process_time() < begun + 0.02: pass
+        os._exit(0)
+    os.wait()
+print("done", file=open(sys.argv[2], "w"))
+time.sleep(60)
+"""
+SERVED = """
+import json, os, subprocess, sys
+from dataclasses import asdict
+from pathlib import Path
+from benchmarks.measure import measure
+asked, answered, log = (str(Path(sys.argv[1], name)) for name in ("asked", "answered", "log"))
+os.mkfifo(asked)
+os.mkfifo(answered)
+server = subprocess.Popen([sys.executable, "-c", sys.argv[2], asked, answered], stdout=subprocess.PIPE)
+server.stdout.readline()
+ask = ["bash", "-c", "echo > $0; cat $1", asked, answered]
+cost = measure(ask, environment=dict(os.environ), log=Path(log), server=server.pid)
+server.kill()
+print(json.dumps(asdict(cost)))
+"""
+
+
+def test_what_a_server_takes_for_a_command_counts_to_the_last_and_nothing_before(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SERVED, str(tmp_path), SERVER]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert 0.5 < json.loads(done.stdout)["cpu_seconds"] < 0.85
+
+
 @pytest.mark.parametrize("code", [BUSY, NESTED], ids=["child", "orphan"])
 def test_cpu_time_of_any_descendant_is_counted(code, tmp_path) -> None:
     assert 0.7 < measured(code, tmp_path)["cpu_seconds"] < 3

@@ -24,7 +24,7 @@ def found(*measured: Measured) -> dict[str, tuple[float | None, bool | None]]:
 def test_targets_are_of_works_and_contestants_that_exist() -> None:
     names = {contestant.name for contestant in CONTESTANTS}
     assert {target.work for target in TARGETS} == set(WORKS)
-    assert {name for target in TARGETS for name in (target.ours, *target.against)} < names
+    assert {name for target in TARGETS for name in (*target.ours, *target.against)} < names
     assert all((target.at_most is None) != (target.at_least is None) for target in TARGETS)
 
 
@@ -44,9 +44,28 @@ def test_of_several_the_cheapest_counts_net_and_gross_at_its_size() -> None:
     }
 
 
+KAFKA = one("kafka-streams", 6.0, start=2.0)
+GROSS = "gross at 2,000,000"
+
+
 def test_the_local_runner_has_targets_of_its_own() -> None:
-    measured = [one("hindstream-local", 0.5, start=1.0), one("kafka-streams", 6.0, start=2.0)]
-    assert found(*measured) == {"W1 local/kafka-streams gross at 2,000,000": (7.0, True)}
+    measured = [one("hindstream-local", 0.5, start=1.0), KAFKA]
+    assert found(*measured) == {f"W1 warm or local/kafka-streams {GROSS}": (7.0, True)}
+
+
+@pytest.mark.parametrize("better", ["hindstream-local", "hindstream-session"])
+def test_the_better_of_warm_and_local_counts_and_is_named(better) -> None:
+    (worse,) = {"hindstream-local", "hindstream-session"} - {better}
+    (verdict,) = verdicts([one(worse, 0.5, start=4.0), KAFKA, one(better, 0.5, start=1.0)])
+    assert str(verdict) == f"W1 warm or local/kafka-streams {GROSS} 7 (at least 4) by {better}; {worse} 2.8"
+    assert verdict.is_met
+    assert verdict.as_json()["by"] == better
+    assert verdict.as_json()["others"][worse]["value"] == pytest.approx(2.8)
+
+
+def test_neither_warm_nor_local_stands_for_a_run_from_cold() -> None:
+    measured = [one("hindstream-session", 0.3), one("hindstream-local", 0.3), one("spark-batch", 6.0)]
+    assert verdicts(measured) == []
 
 
 def test_the_summary_names_what_is_met_and_missed() -> None:
