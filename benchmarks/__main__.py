@@ -31,7 +31,8 @@ def main() -> None:
         nargs="+",
         type=int,
         default=SIZES,
-        help=f"clicks of each dataset, {LEAST_SIZES} at least: the line through the runs is what a record costs",
+        help=f"clicks of each dataset, {LEAST_SIZES} at least: the line through the runs is what a record costs; "
+        "with a single one, gross figures alone",
     )
     for field in (field for field in fields(Parameters) if field.name != "records"):
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default)
@@ -72,8 +73,8 @@ def main() -> None:
         arguments.pop(name) for name in ("only", "works", "repeats", "output", "sizes")
     )
     sizes = sorted(set(sizes))
-    if len(sizes) < LEAST_SIZES:
-        parser.error(f"--sizes: {LEAST_SIZES} different ones at least")
+    if 1 < len(sizes) < LEAST_SIZES:
+        parser.error(f"--sizes: a single one, or {LEAST_SIZES} different ones at least")
     parameters = Parameters(**arguments)
     described = {name: value for name, value in asdict(parameters).items() if name != "records"}
     print(" ".join(f"{name}={value}" for name, value in {"sizes": sizes, **described}.items()))
@@ -95,7 +96,8 @@ def main() -> None:
         "targets": [verdict.as_json() for verdict in found],
     }
     output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    output.with_suffix(".svg").write_text(plot(measured, contestants), encoding="utf-8")
+    if len(sizes) > 1:
+        output.with_suffix(".svg").write_text(plot(measured, contestants), encoding="utf-8")
     print(f"\n{summary(found)}")
     if any(one.differences for one in measured):
         sys.exit(1)

@@ -35,12 +35,17 @@ class Estimate:
     """A figure and how far it may be off.
 
     Attributes:
-        value: Its best value.
+        value: Its best value; NaN if it is unknown.
         error: Half the width of its interval of `CONFIDENCE`; infinite if too little was measured to tell.
     """
 
     value: float
     error: float = math.inf
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a value."""
+        return not math.isnan(self.value)
 
     @property
     def relative_error(self) -> float:
@@ -64,7 +69,12 @@ class Estimate:
         return Estimate(self.value * factor, self.error * factor)
 
     def text(self, digits: int) -> str:
-        """The figure; marked if it is uncertain by more than a fifth: ``0.31 ±30 %``, ``< 0.62``, ``0.31 ±?``."""
+        """The figure; marked if it is uncertain by more than a fifth: ``0.31 ±30 %``, ``< 0.62``, ``0.31 ±?``.
+
+        Nothing of what is unknown.
+        """
+        if not self.is_known:
+            return ""
         if not self.is_positive:
             return (
                 f"< {self.value + self.error:.{digits}f}"
@@ -81,8 +91,14 @@ class Estimate:
         return f" ±{self.relative_error:.0%}".replace("%", " %") if self.relative_error > MARKED_FROM else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Both; an unknown error is null."""
-        return {"value": self.value, "error": self.error if math.isfinite(self.error) else None}
+        """Both; what is unknown is null."""
+        return {
+            "value": self.value if self.is_known else None,
+            "error": self.error if math.isfinite(self.error) else None,
+        }
+
+
+_UNKNOWN = Estimate(math.nan)
 
 
 @dataclass(frozen=True)
@@ -92,8 +108,8 @@ class Line:
     Attributes:
         start: What a run of no records would take.
         slope: What each record adds.
-        scatter: Standard deviation of a run, as a share of what it takes; infinite if there are no more runs than two.
-        degrees_of_freedom: Runs beyond two.
+        scatter: Standard deviation of a run, as a share of what it takes; infinite if no degree of freedom is left.
+        degrees_of_freedom: Runs beyond two, or of one size, beyond one.
     """
 
     start: Estimate
@@ -110,20 +126,21 @@ class Line:
 
 
 def fit(sizes: Sequence[float], costs: Sequence[float]) -> Line:
-    """The line through runs.
+    """The line through runs. Of runs of one size, only `Line.mean` is known.
 
     Args:
         sizes: Records of each run.
         costs: What each run took, in any unit, above zero.
 
     Raises:
-        ValueError: All runs are of one size, or one took nothing.
+        ValueError: A run took nothing.
     """
     size, cost = np.asarray(sizes, np.float64), np.asarray(costs, np.float64)
-    if len(np.unique(size)) < 2:
-        raise ValueError("a line needs runs of two sizes at least")
     if not (cost > 0).all():
         raise ValueError("a run that took nothing has no scatter")
+    if len(np.unique(size)) == 1:
+        scatter = stdev(costs) / fmean(costs) if len(costs) > 1 else math.inf
+        return Line(_UNKNOWN, _UNKNOWN, scatter, len(costs) - 1)
     unit = float(size.max())  # so that both columns are of like magnitude
     columns = np.stack([np.ones_like(size), size / unit], axis=1)
     expected = cost

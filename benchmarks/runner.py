@@ -74,13 +74,13 @@ class Measured:
 
     @property
     def net(self) -> Estimate:
-        """CPU microseconds that a record adds."""
+        """CPU microseconds that a record adds; unknown if all runs are of one size."""
         return self.cpu.slope.scaled(1e6)
 
     @property
     def net_us(self) -> float:
-        """... without its error, and nothing in place of less."""
-        return max(self.net.value, 0.0)
+        """... without its error, and nothing in place of less, or of what is unknown."""
+        return self.net.value if self.net.value > 0 else 0.0
 
     def gross(self, size: int) -> Estimate:
         """CPU microseconds a record, the start included, over a dataset of that size."""

@@ -51,9 +51,9 @@ class Target:
         return ratio <= self.at_most if self.at_most is not None else ratio >= (self.at_least or 0)
 
     def figure(self, one: Measured) -> Estimate | None:
-        """What is compared of a contestant; None: it did not run over so many clicks."""
+        """What is compared of a contestant; None: it did not run over so many clicks, or, net, over one size alone."""
         if self.clicks is None:
-            return one.net
+            return one.net if one.net.is_known else None
         return one.gross(self.clicks) if self.clicks in one.costs else None
 
     @property

@@ -61,6 +61,14 @@ def test_ratios_to_what_was_not_measured_are_left_out() -> None:
     assert [cell.strip() for cell in row.strip("|").split("|")][7:9] == ["1.00", ""]
 
 
+def test_of_one_size_a_table_has_gross_figures_alone() -> None:
+    us = Measured("hindstream", "W1", {2_000_000: MEASURED[0].costs[2_000_000]})
+    row = table("W1", [us], CONTESTANTS).split("\n")[4]
+    assert [cell.strip() for cell in row.strip("|").split("|")] == [
+        *("Hindstream", "", "", "4.00; 10.0", "300.0 MiB", "", "", "the same")
+    ]
+
+
 @pytest.mark.parametrize("measured", [MEASURED, MEASURED[:1], [one("hindstream", -0.1)]], ids=["all", "one", "nothing"])
 def test_bars_grow_with_the_logarithm(measured) -> None:
     root = ET.fromstring(plot(measured, CONTESTANTS))

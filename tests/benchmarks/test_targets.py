@@ -63,6 +63,13 @@ def test_the_better_of_warm_and_local_counts_and_is_named(better) -> None:
     assert verdict.as_json()["others"][worse]["value"] == pytest.approx(2.8)
 
 
+def test_of_one_size_gross_is_compared_alone() -> None:
+    measured = [one("hindstream", 0.3), one("spark-batch", 20.0, start=8.0)]
+    for of in measured:
+        of.costs = {2_000_000: of.costs[2_000_000]}
+    assert found(*measured) == {f"W1/spark-batch {GROSS}": (pytest.approx(24 / 2.8, abs=0.001), True)}
+
+
 def test_neither_warm_nor_local_stands_for_a_run_from_cold() -> None:
     measured = [one("hindstream-session", 0.3), one("hindstream-local", 0.3), one("spark-batch", 6.0)]
     assert verdicts(measured) == []
