@@ -1,9 +1,9 @@
 """Nexmark q15, *bidding statistics*: how many bids, bidders and auctions were there each day, by rank of price?
 
-Different bidders and auctions are counted in two steps, as in q16, so that not all bids have to come to one place.
+Different bidders and auctions are counted in two steps, so that not all bids have to come to one place.
 First each bidder and each auction has one record a day, when the day is over, with the number of its bids of each rank.
 Then these are added up: each bidder counts once in a rank of which it has bids.
-`count_distinct` says it in a line, for up to tens of thousands of values a key.
+`count_distinct`, as in q16, says it in a line, but keeps all values of a key in one place.
 """
 
 from __future__ import annotations
