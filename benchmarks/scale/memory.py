@@ -46,7 +46,7 @@ class Memory(Measurement):
         records: Of ``clicks``.
         live_keys: Ids within the interval (W1), windows that are still open (W3).
         budget_mib: ``memory_budget_bytes`` of the task.
-        allowance_mib: What the process may need beyond its budget and an idle worker.
+        allowance_mib: What the whole process, all that it has imported included, may need beyond its budget.
         unbounded_mib: Budget of the run that it is compared with, which fits it.
         pairs: Of runs with the budget and without a bound, in turn; the median of their ratios counts.
     """
@@ -56,7 +56,7 @@ class Memory(Measurement):
     records: int = 20_000_000
     live_keys: int = 5_000_000
     budget_mib: int = 256
-    allowance_mib: int = 200
+    allowance_mib: int = 250
     unbounded_mib: int = 1 << 20
     pairs: int = 3
 
@@ -81,16 +81,18 @@ class Memory(Measurement):
         yield from self._figures(size, pairs)
 
     def _figures(self, size: str, pairs: list[tuple[_Run, _Run]]) -> Iterator[Figure]:
-        most, unbounded = (max(runs, key=lambda run: run.peak_bytes) for runs in zip(*pairs, strict=True))
+        most, unbounded = (
+            max(runs, key=lambda run: run.idle_bytes + run.peak_bytes) for runs in zip(*pairs, strict=True)
+        )
         mib = {
             "idle worker": most.idle_bytes / _MIB,
-            "without a bound": unbounded.peak_bytes / _MIB,
+            "beyond that": most.peak_bytes / _MIB,
+            "without a bound": (unbounded.idle_bytes + unbounded.peak_bytes) / _MIB,
             "state": most.state_bytes / _MIB,
         }
         limit = self.budget_mib + self.allowance_mib
-        yield Figure(
-            f"peak memory beyond an idle worker's: {size}", most.peak_bytes / _MIB, "MiB", at_most=limit, details=mib
-        )
+        whole = (most.idle_bytes + most.peak_bytes) / _MIB
+        yield Figure(f"peak anonymous memory of the whole process: {size}", whole, "MiB", at_most=limit, details=mib)
         answers = [run.answer for pair in pairs for run in pair]
         same = bool(answers[0]) and answers[1:] == answers[:-1]
         yield Figure(f"answer equal to that of the run in memory: {size}", float(same), at_least=1)
@@ -101,7 +103,7 @@ class Memory(Measurement):
             for key in ("cpu_seconds", "wall_seconds", "spill_seconds")
         }
         details["each pair"] = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-        yield Figure(f"CPU of the run in memory: {size}", median(ratios), "times", at_most=2, details=details)
+        yield Figure(f"CPU of the run in memory: {size}", median(ratios), "times", at_most=1.3, details=details)
 
     def ids(self) -> Parameters:
         """Ids that are remembered for ten minutes."""
