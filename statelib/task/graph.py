@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -42,6 +42,13 @@ if TYPE_CHECKING:
     from statelib.stores.backend import Backend
     from statelib.task.source_records import Records
     from statelib.topology import Node, SubTopology
+
+
+class Tap(Protocol):
+    """Looks on while a task runs."""
+
+    def __call__(self, node: str, batch: Batch, /) -> object:
+        """What a node forwards, or what reaches a sink: with the sequences of the source records that caused it."""
 
 
 @dataclass(slots=True)
@@ -82,6 +89,8 @@ class Graph:
         changelogs: By store, what takes its changes.
         only_wanted: Whether what nobody looks at is left out of values that are put together.
         spent: Takes the seconds that each source and processor took to make what it forwards; None: nobody asks.
+        tap: Told what each node forwards, and what reaches each sink; None: nobody asks. Then no update of a window is
+            spared.
     """
 
     def __init__(
@@ -96,9 +105,11 @@ class Graph:
         changelogs: Mapping[str, Changelog] | None = None,
         only_wanted: bool = True,
         spent: NodeSeconds | None = None,
+        tap: Tap | None = None,
     ) -> None:
         self._backend = backend
         self._spent = spent
+        self._tap = tap
         self.nodes = sub_topology.nodes
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
         self._topics = [source.topic for source in sub_topology.all_sources]
@@ -128,7 +139,8 @@ class Graph:
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
         self._paths = paths_through(self.nodes)
-        self._condense()
+        if tap is None:
+            self._condense()
 
     def _condense(self) -> None:
         """Spares windowed aggregations the updates that their only reader has no use for."""
@@ -162,7 +174,11 @@ class Graph:
         known = len(self.keys)
         made = self._run_all(parts, ranks, uptake, sealed or {})
         self._new_keys = len(self.keys) - known
-        return {node.name: self._arrived(node, made, uptake) for node in self.nodes if isinstance(node, Sink)}
+        arrived = {node.name: self._arrived(node, made, uptake) for node in self.nodes if isinstance(node, Sink)}
+        if self._tap is not None:
+            for name, batch in arrived.items():
+                self._tap(name, batch)
+        return arrived
 
     def seal(self, nodes: Sequence[str], nothing: Sequence[Records]) -> dict[str, Batch]:
         """Seals some nodes whose parents have nothing more to give: see `HoldingOperator.seal`.
@@ -217,6 +233,8 @@ class Graph:
                     passing = self._run(node, self._inputs(node, made, uptake))
                 case Sink():
                     continue
+            if self._tap is not None:
+                self._tap(node.name, in_task(passing))
             if node.name in self._paths.partings:
                 passing = parted(passing, uptake, self._paths.number[node.name])
             made[node.name] = passing

@@ -42,12 +42,22 @@ class Inputs:
         before: Where it stood.
         storage: The warehouse.
         quarantine: Takes records that cannot be used.
+        staging: Where the repartition files are; None: in the warehouse.
     """
 
-    def __init__(self, work: TaskWork, before: TaskPosition, *, storage: Storage, quarantine: Quarantine) -> None:
+    def __init__(
+        self,
+        work: TaskWork,
+        before: TaskPosition,
+        *,
+        storage: Storage,
+        quarantine: Quarantine,
+        staging: Storage | None = None,
+    ) -> None:
         self._work = work
         self._before = before
         self._storage = storage
+        self._staging = storage if staging is None else staging
         self._quarantine = quarantine
         self._progress: dict[str, Progress] = {}
         self._fields = wanted_fields(work.sub_topology.nodes)
@@ -87,7 +97,7 @@ class Inputs:
         if node.internal:
             files = [file for file in work.repartitions if file.topic == node.topic]
             progress = self._progress_of(node.topic, work.planned.partition)
-            return RepartitionSource(files, self._storage, progress=progress, types=work.repartition_types[node.topic])
+            return RepartitionSource(files, self._staging, progress=progress, types=work.repartition_types[node.topic])
         parts = [part for part in work.planned.sources if part.topic == node.topic]
         if node.is_global:
             bootstrap = node.reading == "bootstrap"

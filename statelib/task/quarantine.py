@@ -76,6 +76,10 @@ class Quarantine:
         """Counts records of a source that were not as they should be, and are taken up all the same."""
         self._metrics[topic].count(name, records)
 
+    def forget(self) -> None:
+        """Drops what was collected: for those who only look on."""
+        self._collected = []
+
     def drain(self) -> Iterator[pa.RecordBatch]:
         """What was collected since the last call: columns key (binary), value (`VALUE_TYPE`), timestamp (int64 ms)."""
         collected, self._collected = self._collected, []

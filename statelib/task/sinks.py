@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _TIME = pa.timestamp("ms", "UTC")
 
+CAUSE = "cause"
+"""The column of a repartition file that tells the sequence of the source record, in the task, that caused the row."""
+
 
 class ArchiveSink:
     """Writes one partition of a topic archive: that of the task's own number.
@@ -130,11 +133,19 @@ class ArchiveSink:
 class RepartitionSink:
     """Writes what one task sends to a repartition topic: one Arrow IPC stream for each partition that gets something.
 
-    Columns: key, value, timestamp (int64 ms), headers, ``order_time`` (int64 ms, ascending).
+    Columns: key, value, timestamp (int64 ms), headers, ``order_time`` (int64 ms, ascending); if asked for ``cause``.
+
+    Args:
+        sink: The sink.
+        work: The task.
+        storage: Where the files go.
+        attempt: Makes the files' names unique.
+        causes: Whether to tell the sequence of the source record that caused each: a column that no task reads.
     """
 
-    def __init__(self, sink: Sink, work: TaskWork, *, storage: Storage, attempt: str) -> None:
+    def __init__(self, sink: Sink, work: TaskWork, *, storage: Storage, attempt: str, causes: bool = False) -> None:
         self._sink = sink
+        self._causes = causes
         self._partitions = work.partitions[sink.topic]
         self._storage = storage
         self._prefix = f"{JobLayout(work.job).staging(work.run_id)}/{sink.topic}"
@@ -163,12 +174,9 @@ class RepartitionSink:
             "headers": batch.headers if batch.headers is not None else pa.nulls(len(batch), HEADERS_TYPE),
             ORDER_TIME: pa.array(order_time),
         }
-        by = batch.keys
-        if self._sink.partition_by is not None:
-            by = KeyColumn(evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name, batch.sequence))
-        where = partition_for(by.placed_by(), self._partitions)
-        # Kafka spreads records without a key at random; here they stay together, whatever the batches and slices are.
-        where = np.where(by.valid(), where, self._home)
+        if self._causes:
+            columns[CAUSE] = pa.array(batch.sequence)
+        where = partitions_of(self._sink, batch, self._partitions, self._home)
         rows = pa.RecordBatch.from_pydict(columns)
         for partition in np.unique(where).tolist():
             if partition not in self._files:
@@ -185,6 +193,15 @@ class RepartitionSink:
         """Deletes what was written."""
         for file in self._files.values():
             file.abort()
+
+
+def partitions_of(sink: Sink, batch: Batch, partitions: int, home: int) -> NDArray[np.int64]:
+    """int64: the partition of a repartition topic for each record, of those without a key ``home``."""
+    by = batch.keys
+    if sink.partition_by is not None:
+        by = KeyColumn(evaluate(sink.partition_by, batch.as_record_batch(), sink.name, batch.sequence))
+    # Kafka spreads records without a key at random; here they stay together, whatever the batches and slices are.
+    return np.where(by.valid(), partition_for(by.placed_by(), partitions), home)
 
 
 class _RepartitionWriter:

@@ -321,6 +321,10 @@ class VersionedKeyValueStore:
         earliest = np.full(len(keys), horizon) if from_ms is None else np.maximum(from_ms, horizon)
         return versioned_batch.load(self._families, keys, earliest)
 
+    def advance(self, stream_time: int, write: WriteBatch) -> None:
+        """Moves the clock, as accepted puts of keys that are left out would; it never goes back."""
+        self._families.advance(max(stream_time, self.stream_time), write)
+
     def store(self, loaded: Loaded, versions: VersionSet, stream_time: int, write: WriteBatch) -> None:
         """Adds to ``write`` what makes the stored versions of the loaded keys those of ``versions``.
 

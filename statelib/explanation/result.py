@@ -1,0 +1,101 @@
+"""Finds the record of a sink that is to be explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statelib.commits.archives import open_archive
+from statelib.errors.kinds import ConfigurationError
+from statelib.topics.look_up import Stretch, find, partitions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from statelib.explanation.history import Slice
+    from statelib.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record of a sink.
+
+    Attributes:
+        topic: The sink's topic.
+        partition: The partition.
+        offset: The offset.
+        row: Its columns, one row.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    row: pa.RecordBatch
+
+
+def find_result(
+    warehouse: Storage, topic: str, keys: Sequence[Any], ends: dict[int, int], *, window_start_ms: int | None = None
+) -> Found:
+    """The newest record of a key.
+
+    Args:
+        warehouse: Root of all durable data.
+        topic: The sink's topic.
+        keys: What the key may be, as Python data; of a windowed one fields may be left out.
+        ends: By partition, the offset before which to look.
+        window_start_ms: Of a windowed key, the start of its window.
+
+    Raises:
+        ConfigurationError: There is no such record.
+    """
+    archive = open_archive(warehouse, topic)
+    if window_start_ms is not None:
+        keys = [{**(key if isinstance(key, dict) else {"key": key}), "window_start": window_start_ms} for key in keys]
+    for partition in partitions_of(archive, keys):
+        newest = None
+        for table in find(archive, partition, Stretch(end_offset=ends.get(partition, 0)), keys):
+            newest = table.slice(table.num_rows - 1).combine_chunks().to_batches()[0]
+        if newest is not None:
+            return Found(topic, partition, newest.column("offset")[0].as_py(), newest)
+    step = f"hindstream show {topic} shows which keys there are"
+    raise ConfigurationError("the sink has no record of this key there", topic=topic, next_step=step)
+
+
+def result_at(warehouse: Storage, topic: str, partition: int, offset: int) -> Found:
+    """The record at an offset.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    archive = open_archive(warehouse, topic)
+    if 0 <= partition < archive.partitions:
+        for table in find(archive, partition, Stretch(start_offset=offset, end_offset=offset + 1)):
+            return Found(topic, partition, offset, table.combine_chunks().to_batches()[0])
+    step = f"hindstream show {topic} shows what there is"
+    raise ConfigurationError(
+        "the sink has no such record", topic=topic, partition=partition, offset=offset, next_step=step
+    )
+
+
+def made_by(slices: Sequence[Slice], ends: dict[int, int], found: Found) -> tuple[int, int]:
+    """Which slice wrote a record, and which row of that slice's it is.
+
+    Args:
+        slices: Those that count.
+        ends: By partition, the offset at which the last one ended.
+        found: The record.
+
+    Raises:
+        ConfigurationError: None of them did.
+    """
+    begins = [part.sink_offsets.get(found.topic, {}).get(found.partition, 0) for part in slices]
+    at = int(np.searchsorted(np.array(begins), found.offset, side="right")) - 1
+    if at < 0 or found.offset >= ends.get(found.partition, 0):
+        raise ConfigurationError(
+            "the record is not of these commits", topic=found.topic, partition=found.partition, offset=found.offset
+        )
+    return at, found.offset - begins[at]
