@@ -116,7 +116,7 @@ class Flink(Contestant):
         }
         columns = ", ".join(f"'{name}': '{type_}'" for name, type_ in types.items())
         lines = (
-            f"read_csv('{output}/answer/*', delim = '\t', quote = '', escape = '', header = false, nullstr = '', "
+            f"read_csv('{output}/answer/*', delim = '\t', quote = '', escape = '', header = false, nullstr = '\1', "
             f"auto_detect = false, "
             f"columns = {{{columns}}})"
         )

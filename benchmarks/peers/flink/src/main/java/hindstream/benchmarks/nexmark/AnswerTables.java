@@ -79,6 +79,7 @@ public final class AnswerTables implements DynamicTableSinkFactory {
 
   private static final class Lines implements SinkWriter<RowData> {
     private static final int BUFFER_BYTES = 1 << 20;
+    private static final int NULL = 1; // in no text of the events, of which some are empty
 
     private final List<LogicalType> types;
     private final OutputStream file;
@@ -95,7 +96,9 @@ public final class AnswerTables implements DynamicTableSinkFactory {
       text(kind == RowKind.INSERT || kind == RowKind.UPDATE_AFTER ? "1" : "-1");
       for (int field = 0; field < types.size(); field++) {
         file.write('\t');
-        if (!row.isNullAt(field)) {
+        if (row.isNullAt(field)) {
+          file.write(NULL);
+        } else {
           write(row, field);
         }
       }
