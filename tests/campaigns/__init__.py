@@ -9,7 +9,7 @@
     python -m tests.campaigns stack [MONTHS]                 the stack by Docker, the demo on it, all compared
     python -m tests.campaigns bare-machine [TESTS...]        both commands of the README on a bare Debian 12, by root
     python -m tests.campaigns wheel [--extra EXTRA]          the wheel, installed by pip anew, and its demo
-    python -m tests.campaigns versions [--help]              other Pythons and versions of packages: docs/versions.md
+    python -m tests.campaigns versions [--help]              other Pythons and packages: docs/tested-versions.md
 
 Each prints what it would take to see a failure again.
 """

@@ -7,7 +7,7 @@
     newest            the newest that pyproject.toml allows
     pyspark==4.2.1    this one, whatever pyproject.toml says, and the newest of all others; also several: a==1,b==2
 
-``--record`` writes what came of it into the table of docs/versions.md.
+``--record`` writes what came of it into the table of docs/tested-versions.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-TABLE = ROOT / "docs" / "versions.md"
+TABLE = ROOT / "docs" / "tested-versions.md"
 SHOWN = {
     "pyspark": "Spark",
     "apache-airflow": "Airflow",

@@ -1,4 +1,4 @@
-"""docs/versions.md has what was tried of the ranges in pyproject.toml."""
+"""docs/tested-versions.md has what was tried of the ranges in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.campaigns.versions import COLUMNS, SHOWN, Row, record
 from tests.conftest import ROOT
 from tests.docs.named import wrong
 
-VERSIONS = (ROOT / "docs" / "versions.md").read_text()
+VERSIONS = (ROOT / "docs" / "tested-versions.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def test_what_the_page_names_is_there() -> None:
-    assert wrong("docs/versions.md") == []
+    assert wrong("docs/tested-versions.md") == []
 
 
 def ranges() -> dict[str, Requirement]:
