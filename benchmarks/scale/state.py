@@ -94,11 +94,10 @@ class State(Measurement):
 
     def _restore(self, replays: Replays, folder: Path) -> Figure:
         """Beside a plain copy of the same files, written through to the disk as well."""
-        log, prefix = CommitLog(replays.warehouse, replays.job.name), JobLayout(replays.job.name).state(_TASK)
-        manifest = log.head().tasks[_TASK].state
+        manifest = CommitLog(replays.warehouse, replays.job.name).head().tasks[_TASK].state
         restored, copied = [], []
         for repeat in range(self.repeats):
-            checkpoints = Checkpoints(replays.warehouse, prefix, folder / f"cache-{repeat}")
+            checkpoints = Checkpoints(replays.warehouse, replays.job.name, _TASK, folder / f"cache-{repeat}")
             restored.append(_seconds(checkpoints.restore, manifest, folder / f"restored-{repeat}"))
             copied.append(_seconds(_copy, folder / f"restored-{repeat}", folder / f"copied-{repeat}"))
         size = manifest.size_bytes / 1e6

@@ -46,7 +46,8 @@ class Runner:
         file = None if self.config is None else Path(self.config)
         try:
             with store_credentials(self.storage_conn_id):
-                return do(load_job(self.job), load_settings({**self.settings, **settings}, file=file))
+                found = load_settings({**self.settings, **settings}, file=file)
+                return do(load_job(self.job, fork=found.fork), found)
         except RetryableError:
             raise
         except HindstreamError as error:

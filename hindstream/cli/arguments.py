@@ -33,6 +33,9 @@ Engine = Annotated[
     Literal["spark", "local"] | None,
     typer.Option(help="Where tasks run: on Spark (the default), or in this process, faster for small slices."),
 ]
+Fork = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Run the job as its fork of this name: see 'hindstream fork'.")
+]
 JsonOrText = Annotated[
     Literal["table", "json"], typer.Option("--output", help="Output format: for a person, or JSON, an object a line.")
 ]
@@ -65,10 +68,25 @@ def sealed(seal: bool) -> str | None:  # noqa: FBT001
     return "seal" if seal else None
 
 
-def job_name(reference: str) -> str:
-    """The name of a job that is given by name or by where it is."""
+def job_and_commit(reference: str, settings: Settings) -> tuple[str, int | None]:
+    """The name of a job that is given as for `job_name`, and the commit behind ``@``; None: none is given.
+
+    Raises:
+        ConfigurationError: What is behind ``@`` is no number.
+    """
+    job, at, commit = reference.rpartition("@")
+    if not at:
+        return job_name(reference, settings), None
+    if not commit.isdecimal():
+        step = "write JOB@7 for commit 7: 'hindstream state JOB' lists the commits"
+        raise ConfigurationError("a commit is a number", job=job, commit=commit, next_step=step)
+    return job_name(job, settings), int(commit)
+
+
+def job_name(reference: str, settings: Settings) -> str:
+    """The name of a job that is given by name or by where it is; of the fork as which it is to run."""
     if ":" not in reference and not reference.endswith(".py"):
         return reference
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    return load_job(reference).name
+    return load_job(reference, fork=settings.fork).name

@@ -44,7 +44,7 @@ def run_backfill(
     zone = time_zone(timezone) if timezone else None
     ends = slice_ends_ms(time_of("from", start, zone), time_of("to", end, zone), every)
     console = standard_output()
-    settings, name = beside_by_default(settings), load_job(job).name
+    settings, name = beside_by_default(settings), load_job(job, fork=settings.fork).name
     with Progress("replaying slices", len(ends), unit="slices", console=console) as progress:
 
         def tell(run: SliceRun) -> None:

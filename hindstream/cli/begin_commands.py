@@ -88,9 +88,10 @@ def doctor(
     from statelib.job.job import load_job  # noqa: PLC0415
     from statelib.job.topics import load_topics  # noqa: PLC0415
 
+    given = given_settings(settings, warehouse=warehouse)
     findings = examine(
-        given_settings(settings, warehouse=warehouse),
-        job=load_job(job) if job and (":" in job or job.endswith(".py")) else job,
+        given,
+        job=load_job(job, fork=given.fork) if job and (":" in job or job.endswith(".py")) else job,
         topics=load_topics(topics) if topics else (),
         handover=load_handover(handover) if handover else None,
         connection=connection,

@@ -13,11 +13,12 @@ BEGIN = "Begin"
 BRING = "Bring records in"
 REPLAY = "Replay"
 LOOK = "Look at jobs, topics and state"
+TRY = "Try another version of a job"
 MEND = "Change, repair, go back"
 LIVE = "Exchange state with a live application"
 PHASES = "Run one phase of a slice"
 
-PANELS = (BEGIN, BRING, REPLAY, LOOK, MEND, LIVE, PHASES)
+PANELS = (BEGIN, BRING, REPLAY, LOOK, TRY, MEND, LIVE, PHASES)
 """In the order of the help; a command names one of them as its ``rich_help_panel``."""
 
 EXIT_CODES = {

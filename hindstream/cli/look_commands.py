@@ -104,7 +104,8 @@ def status(
     """
     from hindstream.cli.status import print_status  # noqa: PLC0415
 
-    print_status(job_name(job), given_settings(settings, warehouse=warehouse), output)
+    given = given_settings(settings, warehouse=warehouse)
+    print_status(job_name(job, given), given, output)
 
 
 def placement(
@@ -120,7 +121,8 @@ def placement(
     """
     from hindstream.cli.placement import print_placement  # noqa: PLC0415
 
-    print_placement(job_name(job), run_id, given_settings(settings, warehouse=warehouse), output)
+    given = given_settings(settings, warehouse=warehouse)
+    print_placement(job_name(job, given), run_id, given, output)
 
 
 def describe(job: JobReference, output: JsonOrText = "table") -> None:
@@ -190,7 +192,7 @@ def estimate(
         measure(given, file, output)
     if job is not None:
         asked = Asked(records, size_bytes, slices, cores, file, sample)
-        print_estimate(load_job(job), given, asked, output)
+        print_estimate(load_job(job, fork=given.fork), given, asked, output)
 
 
 def inspect(
@@ -217,7 +219,8 @@ def inspect(
     """
     from hindstream.cli.inspect import print_rows, print_stores  # noqa: PLC0415
 
-    name, given = job_name(job), given_settings(settings, warehouse=warehouse)
+    given = given_settings(settings, warehouse=warehouse)
+    name = job_name(job, given)
     if store is None:
         print_stores(name, commit, given, output)
         return

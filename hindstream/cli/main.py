@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from hindstream.cli import begin_commands, bring_commands, live_commands, look_commands, run_commands
-from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, RootCommands
+from hindstream.cli import begin_commands, bring_commands, fork_commands, live_commands, look_commands, run_commands
+from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, TRY, RootCommands
 from hindstream.cli.migrate_commands import migrate
 from hindstream.cli.session_commands import session
 from hindstream.cli.state_commands import state
@@ -91,6 +91,7 @@ _COMMANDS = {
         look_commands.estimate,
         look_commands.inspect,
     ),
+    TRY: (fork_commands.fork, fork_commands.drop),
     MEND: (run_commands.release, run_commands.data_docs),
     LIVE: (live_commands.handover, live_commands.takeover),
     PHASES: (run_commands.plan,),

@@ -52,7 +52,8 @@ def migrate_plan(
     from hindstream.cli.migrate import print_plan  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    print_plan(load_job(job), given_settings(settings, warehouse=warehouse), store, output)
+    given = given_settings(settings, warehouse=warehouse)
+    print_plan(load_job(job, fork=given.fork), given, store, output)
 
 
 @migrate.command("run")
@@ -74,7 +75,8 @@ def migrate_run(
     from hindstream.cli.migrate import run  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    run(load_job(job), given_settings(settings, warehouse=warehouse), store, yes=yes, output=output)
+    given = given_settings(settings, warehouse=warehouse)
+    run(load_job(job, fork=given.fork), given, store, yes=yes, output=output)
 
 
 @migrate.command("verify")
@@ -94,7 +96,8 @@ def migrate_verify(
     from hindstream.spark.migration.migrate import verify  # noqa: PLC0415
     from statelib.commits import CommitLog  # noqa: PLC0415
 
-    given, name = given_settings(settings, warehouse=warehouse), job_name(job)
+    given = given_settings(settings, warehouse=warehouse)
+    name = job_name(job, given)
     log = CommitLog(open_warehouse(given), name)
     made = log.read(commit or log.head_number())
     print_verified(verify(name, given, made), name, made.commit, output)
@@ -116,8 +119,9 @@ def migrate_rollback(
     from hindstream.spark.migration.migrate import take_back  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    loaded = load_job(job)
-    head = take_back(loaded, given_settings(settings, warehouse=warehouse), store)
+    given = given_settings(settings, warehouse=warehouse)
+    loaded = load_job(job, fork=given.fork)
+    head = take_back(loaded, given, store)
     out = Results(output)
     out.say(f"{loaded.name}: commit {head.commit} is the head.")
     out.result({"job": loaded.name, "commit": head.commit})

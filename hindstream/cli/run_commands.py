@@ -10,6 +10,7 @@ import typer
 from hindstream.cli.arguments import (
     Assignments,
     Engine,
+    Fork,
     JobName,
     JobReference,
     JsonOrText,
@@ -47,6 +48,7 @@ def run(
     *,
     seal: Seal = False,
     engine: Engine = None,
+    fork: Fork = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Only show what would be read, whether expectations fit, how long it may take."),
@@ -60,9 +62,11 @@ def run(
     from hindstream.cli.run import run as run_one  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal), engine=engine)
+    given = given_settings(
+        settings, warehouse=warehouse, until=until, end_of_input=sealed(seal), engine=engine, fork=fork
+    )
     do = print_preview if dry_run else run_one
-    do(load_job(job), given, output)
+    do(load_job(job, fork=given.fork), given, output)
 
 
 def backfill(
@@ -83,6 +87,7 @@ def backfill(
     *,
     seal: Seal = False,
     engine: Engine = None,
+    fork: Fork = None,
 ) -> None:
     """Run many slices one after the other, through an Airflow in this process. --seal seals the last one.
 
@@ -90,7 +95,7 @@ def backfill(
     """
     from hindstream.cli.backfill import run_backfill  # noqa: PLC0415
 
-    given = given_settings(settings, warehouse=warehouse, end_of_input=sealed(seal), engine=engine)
+    given = given_settings(settings, warehouse=warehouse, end_of_input=sealed(seal), engine=engine, fork=fork)
     run_backfill(job, start, end, every, timezone, airflow_home, given, output)
 
 
@@ -107,7 +112,8 @@ def release(
     from hindstream.runs import open_warehouse  # noqa: PLC0415
     from statelib.commits import release_hold  # noqa: PLC0415
 
-    release_hold(open_warehouse(given_settings(settings, warehouse=warehouse)), job_name(job), holder)
+    given = given_settings(settings, warehouse=warehouse)
+    release_hold(open_warehouse(given), job_name(job, given), holder)
 
 
 def data_docs(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
@@ -117,7 +123,8 @@ def data_docs(job: JobName, warehouse: Warehouse = None, settings: Assignments =
     """
     from hindstream.spark.phases.data_docs import write_missing  # noqa: PLC0415
 
-    write_missing(job_name(job), given_settings(settings, warehouse=warehouse))
+    given = given_settings(settings, warehouse=warehouse)
+    write_missing(job_name(job, given), given)
 
 
 def plan(
@@ -128,6 +135,7 @@ def plan(
     settings: Assignments = None,
     *,
     seal: Seal = False,
+    fork: Fork = None,
 ) -> None:
     """First phase: decide what the next run replays.
 
@@ -135,7 +143,7 @@ def plan(
     """
     from hindstream.cli.run import print_planned  # noqa: PLC0415
 
-    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
+    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal), fork=fork)
     planned = _run_phase("plan", job, given, None)
     print_planned(planned, output)
 
@@ -144,9 +152,13 @@ def phase_command(name: str) -> Callable[..., None]:
     """The command of a phase that works on a planned run."""
 
     def command(
-        job: JobReference, run_id: RunId = None, warehouse: Warehouse = None, settings: Assignments = None
+        job: JobReference,
+        run_id: RunId = None,
+        warehouse: Warehouse = None,
+        settings: Assignments = None,
+        fork: Fork = None,
     ) -> None:
-        _run_phase(name, job, given_settings(settings, warehouse=warehouse), run_id)
+        _run_phase(name, job, given_settings(settings, warehouse=warehouse, fork=fork), run_id)
 
     command.__doc__ = f"{PHASES[name]}\n\nExample: hindstream {name} jobs/flights.py:job"
     return command
@@ -155,4 +167,6 @@ def phase_command(name: str) -> Callable[..., None]:
 def _run_phase(name: str, job: str, settings: Settings, run_id: str | None) -> Any:
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    return importlib.import_module(f"hindstream.spark.phases.{name}").run(load_job(job), settings, run_id)
+    return importlib.import_module(f"hindstream.spark.phases.{name}").run(
+        load_job(job, fork=settings.fork), settings, run_id
+    )

@@ -42,7 +42,7 @@ def print_commits(job: str, settings: Settings, output: Output = "table") -> Non
         raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
     oldest = oldest_restorable(warehouse, job)
     commits = [log.read(n) for n in range(oldest, head + 1)]
-    references = Counter(place for commit in commits for place in _files(commit))
+    references = Counter(place for commit in commits for place in commit.state_files())
     taken_back = rolled_back(commits)
     out = Results(output)
     rows = []
@@ -54,7 +54,7 @@ def print_commits(job: str, settings: Settings, output: Output = "table") -> Non
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for commit in commits:
-        sizes = _files(commit)
+        sizes = commit.state_files()
         unique = sum(size for place, size in sizes.items() if references[place] == 1)
         remark = _remark(commit, taken_back.get(commit.commit), is_head=commit.commit == head)
         table.add_row(
@@ -71,7 +71,7 @@ def print_commits(job: str, settings: Settings, output: Output = "table") -> Non
     out.table(table)
     if oldest > 1:
         out.say(f"The states of commits 1 to {oldest - 1} have expired.")
-    all_bytes = sum({place: size for commit in commits for place, size in _files(commit).items()}.values())
+    all_bytes = sum({place: size for commit in commits for place, size in commit.state_files().items()}.values())
     out.say(f"State files of these commits: {bytes_text(all_bytes)}.")
     would = maintain(warehouse, job, retention(settings), now_ms=now_ms(), dry_run=True)
     freed = f"{counted(would.deleted_files, 'file')}, {bytes_text(would.deleted_bytes)}"
@@ -240,15 +240,6 @@ def clean(job: str, settings: Settings, output: Output = "table") -> None:
 def _in_the_way(open_run: str, *, supersede: bool) -> str:
     what = "loses its commit number" if supersede else "is in the way: wait for it, or give --supersede"
     return f"Run {open_run} is open and {what}."
-
-
-def _files(commit: Commit) -> dict[str, int]:
-    """Size of each state file of a commit, by task and name."""
-    return {
-        f"{task_id}/{file.stored_name}": file.size_bytes
-        for task_id, task in commit.tasks.items()
-        for file in task.state.files
-    }
 
 
 def _remark(commit: Commit, taken_back_by: int | None, *, is_head: bool) -> str:

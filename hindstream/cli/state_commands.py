@@ -31,7 +31,8 @@ def state_list(
     """
     from hindstream.cli.state import print_commits  # noqa: PLC0415
 
-    print_commits(job_name(job), given_settings(settings, warehouse=warehouse), output)
+    given = given_settings(settings, warehouse=warehouse)
+    print_commits(job_name(job, given), given, output)
 
 
 @state.command("verify")
@@ -53,7 +54,7 @@ def state_verify(
     if everything and commit is not None:
         raise ConfigurationError("--all and --commit exclude each other", next_step="give one of them")
     given = given_settings(settings, warehouse=warehouse)
-    print_verification(job_name(job), given, commit, everything=everything, output=output)
+    print_verification(job_name(job, given), given, commit, everything=everything, output=output)
 
 
 @state.command("rollback")
@@ -75,7 +76,7 @@ def state_rollback(
     from hindstream.cli.state import roll_back  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    roll_back(job_name(job), given, to, yes=yes, dry_run=dry_run, supersede=supersede, output=output)
+    roll_back(job_name(job, given), given, to, yes=yes, dry_run=dry_run, supersede=supersede, output=output)
 
 
 @state.command("rebuild")
@@ -98,7 +99,7 @@ def state_rebuild(
 
     given = given_settings(settings, warehouse=warehouse)
     rebuild_state(
-        job_name(job), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede, output=output
+        job_name(job, given), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede, output=output
     )
 
 
@@ -122,7 +123,7 @@ def state_republish(
     from hindstream.cli.state import publish_anew  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    publish_anew(job_name(job), given, topic, yes=yes, dry_run=dry_run, output=output)
+    publish_anew(job_name(job, given), given, topic, yes=yes, dry_run=dry_run, output=output)
 
 
 @state.command("lag")
@@ -142,7 +143,8 @@ def state_lag(
     """
     from hindstream.cli.changelog_lag import print_lag  # noqa: PLC0415
 
-    print_lag(job_name(job), given_settings(settings, warehouse=warehouse), store, to, output)
+    given = given_settings(settings, warehouse=warehouse)
+    print_lag(job_name(job, given), given, store, to, output)
 
 
 @state.command("clean")
@@ -157,4 +159,5 @@ def state_clean(
     """
     from hindstream.cli.state import clean  # noqa: PLC0415
 
-    clean(job_name(job), given_settings(settings, warehouse=warehouse), output)
+    given = given_settings(settings, warehouse=warehouse)
+    clean(job_name(job, given), given, output)

@@ -12,9 +12,9 @@ from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, oldest_restorable, published_through
 from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.hold import read_hold
-from statelib.commits.layout import JobLayout
 from statelib.commits.maintain import open_run_after
 from statelib.commits.sources import goes_on, open_sources
+from statelib.commits.stage import lost_state_files
 from statelib.topics.slices import starting_offsets
 
 if TYPE_CHECKING:
@@ -87,14 +87,10 @@ def _check_sources(settings: Settings, warehouse: Storage, head: Commit) -> Iter
 def _check_files(job: str, settings: Settings) -> Iterator[Finding]:
     warehouse = open_warehouse(settings)
     head = CommitLog(warehouse, job).head()
-    layout, missing, count = JobLayout(job), [], 0
+    missing, count = [], 0
     for task_id, task in (head.tasks if head else {}).items():
-        sizes = {entry.path: entry.size_bytes for entry in warehouse.list(layout.state(task_id))}
-        for file in task.state.files:
-            count += 1
-            path = f"{layout.state(task_id)}/{file.stored_name}"
-            if sizes.get(path) != file.size_bytes:
-                missing.append(path)
+        count += len(task.state.files)
+        missing += [path for path, _ in lost_state_files(warehouse, job, task_id, task.state)]
     if missing:
         step = f"hindstream state verify {job} names an undamaged commit (docs/runbooks/damaged-data.md)"
         what = f"{len(missing)} of {count} state files are missing or cut off, such as {missing[0]}"

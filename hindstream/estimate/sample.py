@@ -76,7 +76,7 @@ def sampled(
         for attempt in ("first", "again"):
             root = Path(folder) / attempt
             places = {"warehouse": str(root / "warehouse"), "state_dir": root / "state", "storage_options": {}}
-            given = settings.model_copy(update={**places, "until": None, "end_of_input": "hold"})
+            given = settings.model_copy(update={**places, "until": None, "end_of_input": "hold", "fork": None})
             scratch, spent, memory = Storage(given.warehouse), NodeSeconds(time.process_time), TaskMemory()
             for number in range(1, slices + 1):
                 for topic in job.topology.source_topics:

@@ -57,7 +57,7 @@ def run(
         HindstreamError: That of the phase that failed.
     """
     given = _settings(run, warehouse, settings, until=until, end_of_input="seal" if seal else None)
-    found = _job(job)
+    found = _job(job, given)
     with Progress(f"replaying {found.name}"):
         result = _one(found, given, given.until_ms)
     _write_docs(found, given, [result])
@@ -98,7 +98,7 @@ def backfill(
     given = _settings(backfill, warehouse, settings)
     zone = time_zone(timezone) if timezone else None
     ends = slice_ends_ms(time_of("from", start, zone), time_of("to", end, zone), every)
-    found = _job(job)
+    found = _job(job, given)
     results = []
     with Progress("replaying slices", len(ends), unit="slices") as progress:
         for end_ms in ends:
@@ -109,11 +109,11 @@ def backfill(
     return BackfillResult.of_runs(results)
 
 
-def _job(job: Job | str) -> Job:
+def _job(job: Job | str, settings: Settings) -> Job:
     if isinstance(job, Job):
-        return job
+        return job if settings.fork is None else job.as_fork(settings.fork)
     forget_files()
-    return load_job(job)
+    return load_job(job, fork=settings.fork)
 
 
 def _settings(

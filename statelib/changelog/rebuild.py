@@ -55,7 +55,7 @@ def logged_stores(warehouse: Storage, commit: Commit, task_id: str) -> tuple[Sto
         )
     sub, _, partition = task_id.partition("_")
     stores = tuple(store for store in described.stores if store.sub_topology == int(sub))
-    offsets = commit.tasks[task_id].position.sink_offsets
+    offsets = commit.tasks[task_id].sink_offsets
     ends = {store.name: offsets.get(f"{changelog_topic(commit.job, store.name)}/{partition}") for store in stores}
     silent = [name for name, end in ends.items() if end is None]
     if silent:

@@ -3,9 +3,10 @@
 RocksDB never changes an SST once it is written, so a checkpoint is a list of files, each stored once by the run that
 made it::
 
-    <prefix>/<sha256>.<run id>  in the warehouse, shared by that run's checkpoint of the task and those that follow it
-    <prefix>/<sha256>           the same, as stored up to version 3 of the documents
-    <cache>/<sha256>            on this host, see `statelib.checkpoint.cache`
+    jobs/<job>/state/<task>/<sha256>.<run id>   in the warehouse, shared by that run's checkpoint of the task and those
+                                                that follow it, a fork's too
+    jobs/<job>/state/<task>/<sha256>            the same, as stored up to version 3 of the documents
+    <cache>/<sha256>                            on this host, see `statelib.checkpoint.cache`
 
 A name is written by one run only, so a file that no checkpoint needs can be deleted at any later time: nobody brings
 its name back to life (docs/decisions/0014-state-files-of-a-run.md).
@@ -58,15 +59,17 @@ class Checkpoints:
 
     Args:
         storage: The warehouse.
-        prefix: The task's folder there (`statelib.commits.layout.JobLayout.state`).
+        job: The job whose state it is.
+        task_id: The task.
         cache: A local directory for this task, best on the file system of the RocksDB directories. Several attempts
             may use it at once; losing it costs nothing but downloads.
         at_once: How many files are fetched, stored or hashed at a time.
     """
 
-    def __init__(self, storage: Storage, prefix: str, cache: Path, *, at_once: int = 4) -> None:
+    def __init__(self, storage: Storage, job: str, task_id: str, cache: Path, *, at_once: int = 4) -> None:
         self._storage = storage
-        self._prefix = prefix
+        self._job = job
+        self._task_id = task_id
         self._at_once = at_once
         self._fetched: list[int] = []
         with local_errors("look at the cache of state files", cache):
@@ -101,12 +104,12 @@ class Checkpoints:
             sha256 = (cached.get(found) if found else None) or sha256_of_file(path)
             known = stored.get(sha256)
             size_bytes = path.stat().st_size
-            file = StateFile(
-                name=path.name, sha256=sha256, size_bytes=size_bytes, run_id=known.run_id if known else run_id
-            )
-            if known is None:
+            if known is not None:
+                file = known.model_copy(update={"name": path.name, "size_bytes": size_bytes})
+            else:
+                file = StateFile(name=path.name, sha256=sha256, size_bytes=size_bytes, run_id=run_id)
                 step("checkpoint.before-upload")
-                self._storage.upload(path, f"{self._prefix}/{file.stored_name}")
+                self._storage.upload(path, self._path(file))
             self._keep(path, sha256)
             return file
 
@@ -219,7 +222,7 @@ class Checkpoints:
     def _fetch(self, file: StateFile, target: Path) -> None:
         next_step = "see what else is damaged: hindstream state verify; the ways out: docs/runbooks/damaged-data.md"
         try:
-            sha256 = self._storage.download(f"{self._prefix}/{file.stored_name}", target)
+            sha256 = self._storage.download(self._path(file), target)
         except ObjectNotFoundError:
             what = f"the checkpoint's file {file.name} is missing"
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step) from None
@@ -229,8 +232,11 @@ class Checkpoints:
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step)
         self._fetched.append(file.size_bytes)
 
+    def _path(self, file: StateFile) -> str:
+        return file.path(self._job, self._task_id)
+
     def _uri(self, file: StateFile) -> str:
-        return self._storage.uri(f"{self._prefix}/{file.stored_name}")
+        return self._storage.uri(self._path(file))
 
 
 def _is_state(path: Path) -> bool:

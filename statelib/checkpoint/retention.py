@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable
 
-    from statelib.documents.manifests import StateManifest
     from statelib.storage import StoredObject
 
 _RUN = re.compile(r"[0-9a-f]{64}\.(\d{8,})-[1-9]\d*")
@@ -34,23 +33,14 @@ def oldest_kept(
     return oldest
 
 
-def unneeded_files(
-    stored: Iterable[StoredObject], kept: Iterable[Mapping[str, StateManifest]], prefix: str, *, head: int
-) -> list[StoredObject]:
+def unneeded_files(stored: Iterable[StoredObject], needed: Collection[str], *, head: int) -> list[StoredObject]:
     """The state files of a job that none of the checkpoints to keep has, nor will have.
 
     Args:
-        stored: A listing of the job's state folder, ``<prefix>/<task>/<name>``.
-        kept: The checkpoints to keep: manifests by task id.
-        prefix: The state folder.
+        stored: A listing of the job's state folder.
+        needed: The paths of the files of the checkpoints to keep.
         head: A commit number that is taken. Files of runs for later numbers stay: they may yet be committed.
     """
-    needed = {
-        f"{prefix}/{task_id}/{file.stored_name}"
-        for checkpoint in kept
-        for task_id, manifest in checkpoint.items()
-        for file in manifest.files
-    }
     return [entry for entry in stored if entry.path not in needed and (_number(entry) or 0) <= head]
 
 

@@ -10,7 +10,7 @@ other no harm: whatever decides is created only if absent.
 - maintenance: `maintain`, `expiry`, `leftovers`, `rewriting`, `rewrite_log`, `compaction`, `changelog_lag`;
 - ways back, and what others have done: `rollback`, `verify`, `republish`, `lost_plans`, `local_state`, `hold`,
   `source_rollbacks`, `changed_archives`;
-- versions of a job: `standing`, `sink_history`;
+- versions of a job: `fork`, `forks`, `drop_fork`, `standing`, `sink_history`; what it is called: `job_names`;
 - a live application's state: `takeover`.
 
 Begin with `plan`; `layout` says where everything lies.

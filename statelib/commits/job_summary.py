@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from statelib.commits.archives import open_archive
+from statelib.commits.forks import forked_from
 from statelib.commits.hold import read_hold
 from statelib.commits.layout import CommitLog, Runs
 from statelib.errors.kinds import HindstreamError
@@ -15,7 +16,7 @@ from statelib.topics.summary import records_before
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.documents.manifests import Commit
+    from statelib.documents.manifests import Commit, ForkedFrom
     from statelib.documents.upkeep import Hold
     from statelib.storage import Storage
     from statelib.topics.version import TopicVersion
@@ -44,6 +45,7 @@ class JobSummary:
         records_read: Of the sources, up to where it has come; None: an archive of them cannot be read.
         sinks: By topic that it writes, the number of records written.
         hold: Who holds the job; None: nobody.
+        forked_from: The commit that it stands on, of a fork; None: it is none.
         open_run: A run that is not committed.
     """
 
@@ -55,6 +57,7 @@ class JobSummary:
     records_read: int | None
     sinks: Mapping[str, int]
     hold: Hold | None
+    forked_from: ForkedFrom | None
     open_run: OpenRun | None
 
 
@@ -111,6 +114,7 @@ def _summary(
         records_read=_records_read(head, archives) if head else 0,
         sinks={topic: sum(ends.values()) for topic, ends in head.sink_offsets().items()} if head else {},
         hold=read_hold(warehouse, job),
+        forked_from=forked_from(warehouse, job),
         open_run=_open_run(Runs(warehouse, job), head.commit + 1 if head else 1),
     )
 

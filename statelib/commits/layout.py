@@ -14,6 +14,8 @@
     jobs/<job>/staging/<run id>/           repartition topics between the stages of a run
     jobs/<job>/maintenance.json            what has been swept
     jobs/<job>/hold.json                   who holds the job; see `statelib.commits.hold`
+    jobs/<job>/forks/<fork>.json           see `statelib.commits.forks`
+    jobs/<job>/dropping.json               see `statelib.commits.drop_fork`
     jobs/<job>/expired/<n, 20 digits>.json see `statelib.commits.expiry`
     jobs/<job>/rewrites.json               how far files have been looked at: see `statelib.commits.rewriting`
     topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.documents.upkeep.Rollback`
@@ -31,6 +33,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.documents.manifests import Audit, Commit, Plan, Staged, TopologyDescription
+from statelib.documents.places import state_folder
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError, FencedError
 from statelib.topics.places import archive_path
@@ -85,6 +88,11 @@ def quarantine_topic(job: str) -> str:
 def late_topic(job: str) -> str:
     """The sink for records that operators drop since they are late, of a job that asks for one (``on_late_record``)."""
     return f"{job}-late"
+
+
+def fork_topic(topic: str, fork: str) -> str:
+    """What a fork calls a sink that its job writes to ``topic``."""
+    return f"{topic}.{fork}"
 
 
 def rolled_back(commits: Iterable[Commit]) -> dict[int, int]:
@@ -146,6 +154,15 @@ class JobLayout:
         """The description of a topology."""
         return f"{self.root}/topologies/{fingerprint}.json"
 
+    def fork(self, name: str) -> str:
+        """That the fork ``name`` stands on the job."""
+        return f"{self.root}/forks/{name}.json"
+
+    @property
+    def dropping(self) -> str:
+        """That the job, a fork, is being dropped."""
+        return f"{self.root}/dropping.json"
+
     def expired(self, n: int) -> str:
         """The mark that commits before ``n`` have expired."""
         return f"{self.root}/expired/{n:020d}.json"
@@ -180,7 +197,7 @@ class JobLayout:
 
     def state(self, task_id: str) -> str:
         """The folder of a task's checkpoints: the prefix for `statelib.checkpoint`."""
-        return f"{self.root}/state/{task_id}"
+        return state_folder(self.job, task_id)
 
     def staging(self, run_id: str) -> str:
         """The folder of a run's repartition topics."""

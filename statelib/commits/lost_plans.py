@@ -59,6 +59,7 @@ def _plan_of(warehouse: Storage, commit: Commit) -> Plan:
         created_at_ms=commit.created_at_ms,
         rolled_back_to=commit.rolled_back_to,
         taken_over=commit.taken_over,
+        forked_from=commit.forked_from,
     )
 
 

@@ -9,6 +9,8 @@ between its decision and its deletes:
   needed by those of the commits to keep that have them, and by what is made from the newest, which has them too.
 - *A state expires before its first file goes* (`statelib.commits.expiry`), and a rollback writes down which commit it
   wants before it looks whether that one has expired: one of the two sees the other.
+- *State files that forks need stay*, and a fork is made as a rollback is: it says what it stands on before it looks
+  whether that has expired (`statelib.commits.forks`).
 - State files of the older layout, named by content alone, may be stored again by a run of an older Hindstream: they
   only go while no run is open.
 
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from statelib.checkpoint.retention import is_named_by_content, oldest_kept, unneeded_files
 from statelib.commits.expiry import expire_before, oldest_restorable, read_maintenance, restorable_commits
+from statelib.commits.forks import files_held_by_forks, forks_of
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
 from statelib.commits.publish import published_through
@@ -124,6 +127,12 @@ def maintain(
     )
 
 
+def free_state(warehouse: Storage, job: str) -> None:
+    """Deletes the state files that nobody needs any more, as of what has expired already."""
+    log = CommitLog(warehouse, job)
+    _Maintenance(warehouse, log, oldest_restorable(warehouse, job), dry_run=False).sweep_state(log.head_number())
+
+
 class _Maintenance:
     """One maintenance of a job; ``oldest``: the first commit whose state stays."""
 
@@ -136,15 +145,18 @@ class _Maintenance:
     def sweep_state(self, head: int) -> tuple[Sequence[StoredObject], str | None]:
         """Deletes state files that no commit to keep has; what went, and why some could not."""
         record = read_maintenance(self._warehouse, self._log.job)
-        if record.swept_through == head and record.oldest_restorable == self._oldest:
+        forks = forks_of(self._warehouse, self._log.job)
+        is_same = record.swept_through == head and record.oldest_restorable == self._oldest
+        if is_same and not forks and not record.forks:
             return (), None
         if not self._dry_run:
             expire_before(self._warehouse, self._log.job, self._oldest)
         head = self._log.head_number()  # after the mark: a rollback that has not seen the mark is here, or is planned
         folder = f"{self._log.layout.root}/state"
         stored = self._warehouse.list(folder)
-        states = ({task_id: task.state for task_id, task in commit.tasks.items()} for commit in self.kept(head))
-        unneeded = unneeded_files(stored, states, folder, head=head)
+        needed = {path for commit in self.kept(head) for path in commit.state_files()}
+        needed |= files_held_by_forks(self._warehouse, self._log.job)
+        unneeded = unneeded_files(stored, needed, head=head)
         skipped = None
         if any(map(is_named_by_content, unneeded)):
             open_run = open_run_after(self._warehouse, self._log.job, head)  # after the listing
@@ -153,7 +165,7 @@ class _Maintenance:
                 skipped = f"run {open_run} is open: state files of an older Hindstream were left alone"
         self._delete(unneeded)
         if skipped is None:
-            self._note(oldest_restorable=self._oldest, swept_through=head)
+            self._note(oldest_restorable=self._oldest, swept_through=head, forks=forks)
         return unneeded, skipped
 
     def clean_runs(self, head: int) -> Sequence[StoredObject]:
@@ -175,7 +187,7 @@ class _Maintenance:
         """The commits that can be gone back to, up to ``head`` (None: the newest); the mark says so of the others."""
         return restorable_commits(self._warehouse, self._log.job, self._oldest, head)
 
-    def _note(self, **changes: int) -> None:
+    def _note(self, **changes: int | tuple[str, ...]) -> None:
         if self._dry_run:
             return
         before = read_maintenance(self._warehouse, self._log.job)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.expiry import check_restorable
 from statelib.commits.hold import check_free
-from statelib.commits.layout import CommitLog, JobLayout, Runs, rolled_back, run_id
+from statelib.commits.layout import CommitLog, Runs, rolled_back, run_id
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
@@ -203,6 +203,7 @@ def commit_again(
             "rolled_back_to": target.commit,
             "evolution": None,
             "taken_over": None,
+            "forked_from": None,
         }
     )
     standing = CommitLog(warehouse, target.job).claim(new, "rollback")
@@ -238,7 +239,7 @@ def _check_target(warehouse: Storage, log: CommitLog, to: int, head: int) -> Non
         raise ConfigurationError(what, **place, next_step=f"replay what it replayed; the records are the same; {look}")
     check_restorable(warehouse, log.job, to)
     for task_id, task in log.read(to).tasks.items():
-        for path, what in lost_state_files(warehouse, JobLayout(log.job).state(task_id), task.state):
+        for path, what in lost_state_files(warehouse, log.job, task_id, task.state):
             raise CorruptedDataError(
                 f"a file of the state of commit {to} {what}",
                 job=log.job,
@@ -274,6 +275,7 @@ def plan_again(warehouse: Storage, target: Commit, number: int, now_ms: int) -> 
                 "begun_anew": None,
                 "evolution": None,
                 "taken_over": None,
+                "forked_from": None,
             }
         )
         step("rollback.before-plan")

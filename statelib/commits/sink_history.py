@@ -3,6 +3,8 @@
 A sink's history is a list of segments: offsets from one to another in a partition of a topic. Two histories that share
 a segment have the same records there, which nobody need read to know it: a topic's records stay as they are until a
 rollback takes them back, and a commit that has been taken back has no history.
+
+The history of a fork begins with that of the commit that it stands on, and goes on in topics of its own.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.commits.layout import Runs
+from statelib.commits.forks import forked_from
+from statelib.commits.layout import Runs, fork_topic, late_topic, quarantine_topic
 from statelib.commits.standing import standing_commit
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from statelib.documents.manifests import Commit
+    from statelib.documents.manifests import Commit, ForkedFrom
     from statelib.storage import Storage
 
 
@@ -46,7 +50,7 @@ def sink_history(warehouse: Storage, job: str, commit: int | None = None) -> Map
 
     Topics for late and for quarantined records are sinks as well, changelogs are not. A sink is there from the run on
     that could have written to it; one without records has no segments. Records of a commit that has not been published
-    yet are not yet in the archives.
+    yet are not yet in the archives. The sinks of a fork are under the names that the job at the beginning gives them.
 
     Args:
         warehouse: Root of all durable data.
@@ -54,11 +58,39 @@ def sink_history(warehouse: Storage, job: str, commit: int | None = None) -> Map
         commit: The commit; None: the newest.
 
     Raises:
-        ConfigurationError: There is no such commit, or it has been rolled back since.
+        ConfigurationError: There is no such commit, or it has been rolled back since, or that which a fork stands on.
         CorruptedDataError: A document of the job is damaged.
     """
+    _, history = _history(warehouse, job, commit)
+    # What is behind one another in a partition has been put there in that order: the job that was forked comes first.
+    return {name: tuple(sorted(history[name], key=lambda part: part.partition)) for name in sorted(history)}
+
+
+def _history(warehouse: Storage, job: str, commit: int | None) -> tuple[str, dict[str, list[Segment]]]:
+    """The job at the beginning, a fork of which the job is; and the segments by what that one calls its sinks."""
     made = standing_commit(warehouse, job, commit)
-    return {topic: tuple(_own(topic, ends)) for topic, ends in sorted(_sink_offsets(warehouse, made).items())}
+    base = forked_from(warehouse, job)
+    first, history = (job, {}) if base is None else _up_to_fork(warehouse, job, base)
+    for topic, ends in _sink_offsets(warehouse, made).items():
+        history.setdefault(_name_of(topic, job, first), []).extend(_own(topic, ends))
+    return first, history
+
+
+def _up_to_fork(warehouse: Storage, job: str, base: ForkedFrom) -> tuple[str, dict[str, list[Segment]]]:
+    try:
+        return _history(warehouse, base.job, base.commit)
+    except ConfigurationError as error:
+        what = f"the records before the fork are not to be had: {error.what}"
+        step = "look at what it has written itself: hindstream topics"
+        raise ConfigurationError(what, **{"fork": job, **error.place}, next_step=step) from error
+
+
+def _name_of(topic: str, job: str, first: str) -> str:
+    """What the job at the beginning calls a sink."""
+    if job == first:
+        return topic
+    of_job = {late_topic(job): late_topic(first), quarantine_topic(job): quarantine_topic(first)}
+    return of_job.get(topic, topic.removesuffix(fork_topic("", job)))
 
 
 def _own(topic: str, ends: Mapping[int, int]) -> Iterator[Segment]:

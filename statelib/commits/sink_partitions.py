@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
+from statelib.commits.forks import forked_from
 from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic, renamed_changelogs
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
@@ -43,7 +44,8 @@ def sink_partitions(
         renamed = renamed_changelogs(job.name, evolution.migrations if evolution else ())
         partitions |= {renamed.get(topic, topic): count for topic, count in before.sink_partitions.items()}
     begun = _stores_begun(warehouse, head, evolution)
-    partitions |= _changelog_partitions(job, counts, partitions, begun, changelogs)
+    is_fork = bool(changelogs) and forked_from(warehouse, job.name) is not None
+    partitions |= _changelog_partitions(job, counts, partitions, begun, changelogs, is_fork=is_fork)
     for sub in job.topology.sub_topologies:
         for sink in sub.all_sinks:
             if sink.internal:
@@ -54,11 +56,13 @@ def sink_partitions(
                 continue
             archive = open_archive_if_present(warehouse, sink.topic)
             if archive is not None and any(archive.end_offsets().values()):
+                as_fork = f"; or run the fork with its sinks renamed: --fork {job.name}"
+                or_renamed = as_fork if forked_from(warehouse, job.name) is not None else ""
                 raise ConfigurationError(
                     "the sink's archive already holds records, and the job has written none",
                     job=job.name,
                     topic=sink.topic,
-                    next_step="write to another topic, or move that archive away",
+                    next_step=f"write to another topic, or move that archive away{or_renamed}",
                 )
             if archive is not None:
                 _check_declared(job, sink, archive.partitions)
@@ -84,6 +88,8 @@ def _changelog_partitions(
     known: Mapping[str, int],
     begun: Collection[str] | None,
     changelogs: Collection[str],
+    *,
+    is_fork: bool,
 ) -> dict[str, int]:
     """Partitions of the changelogs that are wanted, beside those that are ``known``: one a task.
 
@@ -93,6 +99,7 @@ def _changelog_partitions(
         known: Partitions of the topics that the head's run had.
         begun: The stores that may hold something already; None: any.
         changelogs: Names of stores.
+        is_fork: Whether the job is a fork, for the error.
     """
     stores = {store.name: tasks[sub.index] for sub in job.topology.sub_topologies for store in sub.stores}
     partitions: dict[str, int] = {}
@@ -108,7 +115,9 @@ def _changelog_partitions(
                 "a changelog begins with its store, which has been written to already",
                 job=job.name,
                 store=name,
-                next_step="leave it out of `changelogs`, or give the job a new name: it then replays all",
+                next_step="leave it out of `changelogs`: a fork keeps changelogs of stores that are new in it only"
+                if is_fork
+                else "leave it out of `changelogs`, or give the job a new name: it then replays all",
             )
         partitions[topic] = stores[name]
     return partitions

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from statelib.commits.layout import JobLayout, Runs, topic_path
-from statelib.documents.places import place_of
+from statelib.commits.layout import Runs, topic_path
+from statelib.documents.places import place_of, state_folder
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import InternalError
 from statelib.storage.transfers import in_parallel
@@ -65,10 +65,9 @@ def lost_files(warehouse: Storage, job: str, outcomes: Iterable[TaskOutcome]) ->
     Returns:
         Path and what is wrong, as in "is missing".
     """
-    layout = JobLayout(job)
 
     def look(outcome: TaskOutcome) -> list[tuple[str, str]]:
-        lost = list(lost_state_files(warehouse, layout.state(outcome.task_id), outcome.state))
+        lost = list(lost_state_files(warehouse, job, outcome.task_id, outcome.state))
         for sink in outcome.sinks:
             path = f"{topic_path(sink.topic)}/{sink.file.path}"
             if problem := _problem(warehouse.size_if_present(path), sink.file.size_bytes):
@@ -78,11 +77,12 @@ def lost_files(warehouse: Storage, job: str, outcomes: Iterable[TaskOutcome]) ->
     return [lost for found in in_parallel(look, list(outcomes), warehouse.requests_at_once) for lost in found]
 
 
-def lost_state_files(warehouse: Storage, folder: str, state: StateManifest) -> Iterator[tuple[str, str]]:
-    """As `lost_files`, of one task's state, which lies in ``folder``."""
-    stored = {entry.path: entry.size_bytes for entry in warehouse.list(folder)} if state.files else {}
+def lost_state_files(warehouse: Storage, job: str, task_id: str, state: StateManifest) -> Iterator[tuple[str, str]]:
+    """As `lost_files`, of one task's state."""
+    folders = {state_folder(file.job or job, task_id) for file in state.files}
+    stored = {entry.path: entry.size_bytes for folder in sorted(folders) for entry in warehouse.list(folder)}
     for file in state.files:
-        path = f"{folder}/{file.stored_name}"
+        path = file.path(job, task_id)
         if problem := _problem(stored.get(path), file.size_bytes):
             yield path, problem
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.commits.expiry import check_restorable, oldest_restorable
-from statelib.commits.layout import CommitLog, JobLayout, rolled_back, topic_path
+from statelib.commits.layout import CommitLog, rolled_back, topic_path
 from statelib.commits.rewrite_log import rewrite_of, standing_files
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage import ObjectNotFoundError
@@ -158,8 +158,12 @@ def _state_files(commit: Commit) -> Iterator[_File]:
 
 def _state_files_of(commit: Commit, task_id: str) -> Iterator[_File]:
     for file in commit.tasks[task_id].state.files:
-        path = f"{JobLayout(commit.job).state(task_id)}/{file.stored_name}"
-        yield _File(path, file.size_bytes, file.sha256, f"state of task {task_id}, commit {commit.commit}")
+        yield _File(
+            file.path(commit.job, task_id),
+            file.size_bytes,
+            file.sha256,
+            f"state of task {task_id}, commit {commit.commit}",
+        )
 
 
 def _by_topic(commits: Iterable[Commit]) -> dict[str, dict[str, tuple[ArchiveFile, int]]]:

@@ -13,7 +13,7 @@
     <warehouse>/jobs/<job>/staging/<run id>/...         repartition topics between the stages of a run
 
 A run id is ``<commit number, 8 digits>-<try>``: a run whose audit failed stays as it is, and the next plan for the
-same commit number gets the next try. A rollback is a run with a plan and a commit and nothing in between.
+same commit number gets the next try. A rollback and a fork are runs with a plan and a commit and nothing in between.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from uuid import UUID
 from pydantic import Field
 
 from statelib.documents.document import Data, Document
-from statelib.documents.places import by_topic
+from statelib.documents.places import by_topic, state_folder
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.settings.max_future import MaxFuture
 from statelib.settings.semantics import EndOfInput, Semantics
@@ -153,6 +153,13 @@ class TakenOver(Data):
     times: dict[str, int]
 
 
+class ForkedFrom(Data):
+    """The commit that a fork goes on from: see `statelib.commits.fork`."""
+
+    job: str
+    commit: int
+
+
 class Plan(Document):
     """What a run will do, fixed before it starts; a run that is resumed reads it back."""
 
@@ -174,6 +181,7 @@ class Plan(Document):
     unseen: tuple[str, ...] = Field(default=(), description="what the job does not see of its sources, in words")
     begun_anew: str | None = Field(default=None, description="why the last try at the same slice was given up")
     taken_over: TakenOver | None = Field(default=None, description="the run takes over from it, and replays nothing")
+    forked_from: ForkedFrom | None = Field(default=None, description="the run forks it, and replays nothing")
     max_future: MaxFuture | None = Field(default=None, description="which records are from the future; None: none is")
     future_records: tuple[FutureRecord, ...] = Field(
         default=(), description="the first of each partition at which the slice ends too early, or by which time leaps"
@@ -202,11 +210,16 @@ class StateFile(Data):
     sha256: str
     size_bytes: int
     run_id: str | None = Field(default=None, description="of the run that stored it; None: not in its name (version 3)")
+    job: str | None = Field(default=None, description="in whose folder it lies, of a fork's; None: in that of its own")
 
     @property
     def stored_name(self) -> str:
-        """What it is called in the warehouse: a name that no other run writes."""
+        """What it is called in the warehouse: a name that no other run of its job writes."""
         return self.sha256 if self.run_id is None else f"{self.sha256}.{self.run_id}"
+
+    def path(self, job: str, task_id: str) -> str:
+        """Where it lies below the warehouse, as a file of a task's state of ``job``."""
+        return f"{state_folder(self.job or job, task_id)}/{self.stored_name}"
 
 
 class StateManifest(Data):
@@ -332,6 +345,19 @@ class CommittedTask(Data):
 
     state: StateManifest
     position: TaskPosition
+    job: str | None = Field(
+        default=None, description="that made it, of a fork's first commit: sink offsets are that job's; None: its own"
+    )
+
+    @property
+    def sink_offsets(self) -> dict[str, int]:
+        """The next offset to write, by ``<topic>/<partition>``: of topics that the commit's own job has written."""
+        return self.position.sink_offsets if self.job is None else {}
+
+    def within_fork(self, job: str) -> CommittedTask:
+        """What it is in a fork of ``job``, a commit of which has it: the files stay where they are."""
+        files = (file.model_copy(update={"job": file.job or job}) for file in self.state.files)
+        return self.model_copy(update={"state": StateManifest(files=tuple(files)), "job": self.job or job})
 
 
 class Commit(Document):
@@ -359,6 +385,7 @@ class Commit(Document):
         description="a rollback: state and positions are those of this commit, the records of those after it are gone",
     )
     taken_over: TakenOver | None = Field(default=None, description="state and positions are those of an application")
+    forked_from: ForkedFrom | None = Field(default=None, description="state and positions are those of this commit")
 
     @property
     def rebuilds(self) -> bool:
@@ -378,7 +405,15 @@ class Commit(Document):
 
     def sink_offsets(self) -> dict[str, dict[int, int]]:
         """The next offset to write, by topic and partition; 0 where nothing has been written yet."""
-        return by_topic(task.position.sink_offsets for task in self.tasks.values())
+        return by_topic(task.sink_offsets for task in self.tasks.values())
+
+    def state_files(self) -> dict[str, int]:
+        """The size in bytes of each file of its state, by its path below the warehouse."""
+        return {
+            file.path(self.job, task_id): file.size_bytes
+            for task_id, task in self.tasks.items()
+            for file in task.state.files
+        }
 
 
 def sink_files(commits: Iterable[Commit]) -> dict[str, list[ArchiveFile]]:
@@ -393,6 +428,8 @@ def sink_files(commits: Iterable[Commit]) -> dict[str, list[ArchiveFile]]:
 def _instead_of_replay(of: Plan | Commit) -> str | None:
     if of.taken_over is not None:
         return f"taken over from {of.taken_over.application_id}"
+    if of.forked_from is not None:
+        return f"forked from {of.forked_from.job}@{of.forked_from.commit}"
     if of.rolled_back_to is None:
         return None
     return ("rebuilt from" if of.rebuilds else "rollback to") + f" {of.rolled_back_to}"

@@ -1,4 +1,4 @@
-"""Partitions of topics as documents name them: places, ``<topic>/<partition>``."""
+"""Partitions of topics as documents name them: places, ``<topic>/<partition>``. Where files of state lie."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 def place_of(topic: str, partition: int) -> str:
     """What a partition is called."""
     return f"{topic}/{partition}"
+
+
+def state_folder(job: str, task_id: str) -> str:
+    """Where the files of a task's checkpoints lie, below the warehouse."""
+    return f"jobs/{job}/state/{task_id}"
 
 
 def topic_and_partition(place: str) -> tuple[str, int]:

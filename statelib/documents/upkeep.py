@@ -1,4 +1,4 @@
-"""Documents beside those of runs (`statelib.documents.manifests`): of maintenance, rollbacks, rewrites and holds."""
+"""Documents beside those of runs (see `statelib.documents.manifests`): of maintenance, rollbacks, holds, forks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Maintenance(Document):
             which states had expired; now see `statelib.commits.expiry`.)
         cleaned_through: Leftovers of runs up to this commit's are gone, and nobody looks for them again.
         swept_through: State files have been swept with this commit as the head.
+        forks: The forks that stood on the job then.
     """
 
     kind: ClassVar[str] = "maintenance record"
@@ -27,6 +28,7 @@ class Maintenance(Document):
     oldest_restorable: int = 1
     cleaned_through: int = 0
     swept_through: int = 0
+    forks: tuple[str, ...] = ()
 
 
 class Rollback(Document):
@@ -102,3 +104,26 @@ class Hold(Document):
     holder: str = Field(description="a name that the holder chose, and by which it goes on")
     reason: str
     since_ms: int
+
+
+class ForkReference(Document):
+    """That a fork stands on a commit of the job in whose folder this lies: see `statelib.commits.forks`."""
+
+    kind: ClassVar[str] = "reference of a fork"
+    fork: str
+    commit: int
+
+
+class Dropping(Document):
+    """That a fork is being dropped: what has to be known of it while its folder goes.
+
+    Attributes:
+        job: The fork.
+        forked_from: The job that it stands on.
+        topics: The topics that it has written.
+    """
+
+    kind: ClassVar[str] = "record of a dropped fork"
+    job: str
+    forked_from: str
+    topics: tuple[str, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from statelib.calls import arguments_checked, function_checked
-from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
+from statelib.commits.job_names import check_job_name
+from statelib.commits.layout import changelog_topic, fork_topic, late_topic, quarantine_topic
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.user_code import load_attribute
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.storage import Storage
     from statelib.topology import Topology
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,7 @@ class Job:
 
     def __post_init__(self) -> None:
         """Checks the name and the expectations' topics."""
-        if not _NAME.fullmatch(self.name):
-            next_step = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100"
-            raise ConfigurationError("this cannot be a job's name", job=self.name, next_step=next_step)
+        check_job_name(self.name)
         self._check_topics()
         declared = [("expectations are", topic) for topic in self.expectations]
         declared += [("a Kafka topic is", topic.archive_name) for topic in self.kafka_sinks]
@@ -84,6 +80,28 @@ class Job:
                     topic=topic,
                     next_step=f"declare it for one of: {', '.join(self.topology.sink_topics)}",
                 )
+
+    def as_fork(self, name: str) -> Job:
+        """The same topology as the job ``name``, its sinks renamed to ``<sink>.<name>``: runs of a fork.
+
+        Expectations follow their sinks. Figures stay away, since they are drawn of sinks by name, and so do Kafka
+        sinks: what a fork tries must not reach readers.
+
+        Raises:
+            ConfigurationError: The name is this job's, or cannot be a job's; or a sink's name would be too long.
+        """
+        if name == self.name:
+            step = "give the fork another name than the job's"
+            raise ConfigurationError("a job cannot be a fork of itself", job=name, next_step=step)
+        names = {topic: fork_topic(topic, name) for topic in self.topology.sink_topics}
+        return replace(
+            self,
+            name=name,
+            topology=self.topology.with_sinks(names),
+            expectations={names[topic]: expected for topic, expected in self.expectations.items()},
+            figures=None,
+            kafka_sinks=(),
+        )
 
     def _check_topics(self) -> None:
         """Some topics are the job's own, and it must not read or write them itself."""
@@ -100,16 +118,20 @@ class Job:
                 )
 
 
-def load_job(reference: str) -> Job:
+def load_job(reference: str, *, fork: str | None = None) -> Job:
     """Loads the job at ``package.module:attribute`` or ``path/to/file.py:attribute``.
 
     The attribute is a `Job`, or a function without parameters that returns one. Without ``:attribute`` it is ``job``.
 
+    Args:
+        reference: Where it is.
+        fork: The fork as which it is to run, as the setting of that name says: see `Job.as_fork`. None: as itself.
+
     Raises:
-        ConfigurationError: There is no such module, file or attribute, or it is no job.
+        ConfigurationError: There is no such module, file or attribute, or it is no job; or it cannot be such a fork.
     """
     found = load_attribute(reference, "job")
     if not isinstance(found, Job):
         next_step = "name a hindstream.Job, or a function that returns one, as FILE.py:NAME or PACKAGE.MODULE:NAME"
         raise ConfigurationError("this is not a job", job=reference, next_step=next_step)
-    return found
+    return found if fork is None else found.as_fork(fork)

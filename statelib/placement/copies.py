@@ -15,7 +15,7 @@ from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.cache import FileCache
 from statelib.checkpoint.local_errors import local_errors
 from statelib.checkpoint.scratch import ScratchFolder
-from statelib.commits.layout import CommitLog, JobLayout
+from statelib.commits.layout import CommitLog
 from statelib.commits.local_state import copies_folder
 from statelib.documents.manifests import StateManifest
 from statelib.errors.fault_points import step
@@ -96,8 +96,7 @@ class CopyKeeper:
         base, rebuilt = self._base(order, state_dir, storage)
         if rebuilt is not None:
             self._remove(order, state_dir)
-        prefix = JobLayout(order.job).state(order.task_id)
-        checkpoints = Checkpoints(storage, prefix, folder, at_once=self.parallel_transfers)
+        checkpoints = Checkpoints(storage, order.job, order.task_id, folder, at_once=self.parallel_transfers)
         with local_errors("make a directory for copies of state", state_dir):
             scratch = ScratchFolder(copies_folder(state_dir, order.job))
         try:

@@ -166,6 +166,10 @@ class Settings(BaseSettings):
         default=(),
         description="stores that write a changelog topic <job>-<store>-changelog, from the job's first run on",
     )
+    fork: str | None = Field(
+        default=None,
+        description="run the job as its fork of this name, with its sinks renamed to <sink>.<fork>",
+    )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")
     assignor: AssignorName = Field(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.scratch import ScratchFolder
-from statelib.commits import JobLayout, check_restorable
+from statelib.commits import check_restorable
 from statelib.commits.local_state import readers_folder
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.rocksdb import RocksDbBackend
@@ -91,7 +91,7 @@ class RestoredTasks:
         self._folder.close()
 
     def _checkpoints(self, task_id: str) -> Checkpoints:
-        return Checkpoints(self._warehouse, JobLayout(self._commit.job).state(task_id), self._cache / task_id)
+        return Checkpoints(self._warehouse, self._commit.job, task_id, self._cache / task_id)
 
     def _check_open(self) -> None:
         if self._closed:

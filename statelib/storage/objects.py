@@ -5,6 +5,7 @@ A path is relative to the root, with ``/`` between its parts, and names an objec
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -220,6 +221,16 @@ class Objects:
                     obstore.delete(self._store, key)
             for folder in {(self._directory / key).parent for key in keys}:  # else a power cut brings them back
                 sync_file(folder)
+
+    def remove_empty_folders(self, prefix: str) -> None:
+        """Removes the directory ``prefix`` and those below it, where nothing is in them; an object store has none."""
+        local = self.local_path(prefix)
+        if local is None:
+            return
+        with self._errors("remove", prefix):
+            for folder, _, _ in os.walk(local, topdown=False):
+                with suppress(OSError):  # something is in it, or it is gone
+                    Path(folder).rmdir()
 
     def sync(self, directory: str) -> None:
         """Makes the names in a directory, and those above it, outlive a power cut; in an object store they do anyway.

@@ -172,12 +172,13 @@ def _wanted(head: Commit, damages: Mapping[str, tuple[Damage, ...]], everything:
     return sorted(
         task_id
         for task_id, task in head.tasks.items()
-        if task_id in damages or not all(head.rebuilds and file.run_id == head.run_id for file in task.state.files)
+        if task_id in damages
+        or not all(head.rebuilds and (file.run_id, file.job) == (head.run_id, None) for file in task.state.files)
     )
 
 
 def _ends(warehouse: Storage, head: Commit, task_id: str) -> dict[str, int]:
-    offsets, partition = head.tasks[task_id].position.sink_offsets, TaskId.parse(task_id).partition
+    offsets, partition = head.tasks[task_id].sink_offsets, TaskId.parse(task_id).partition
     return {
         store.name: offsets[place_of(changelog_topic(head.job, store.name), partition)]
         for store in logged_stores(warehouse, head, task_id)

@@ -57,10 +57,12 @@ class TaskState:
     def __init__(self, work: TaskWork, *, storage: Storage, attempt: str) -> None:
         self._work = work
         self._storage = storage
-        self._prefix = JobLayout(work.job).state(work.planned.task_id)
+        self._folder = JobLayout(work.job).state(work.planned.task_id)
         local = work.settings.local_state_dir
         cache = cache_folder(local, work.job, work.planned.task_id)
-        self._checkpoints = Checkpoints(storage, self._prefix, cache, at_once=work.settings.parallel_transfers)
+        self._checkpoints = Checkpoints(
+            storage, work.job, work.planned.task_id, cache, at_once=work.settings.parallel_transfers
+        )
         attempts = local / "attempts" / work.job
         self._directory = attempts / attempt
         self._rocksdb_bytes = work.settings.memory_budget_bytes // _ROCKSDB_SHARE
@@ -156,7 +158,7 @@ class TaskState:
 
     def _with_way_out(self, error: CorruptedDataError) -> CorruptedDataError:
         """The same error; if every store has a changelog, with the command that makes the state anew."""
-        work, offsets = self._work, self._work.restore.position.sink_offsets if self._work.restore else {}
+        work, offsets = self._work, self._work.restore.sink_offsets if self._work.restore else {}
         topics = [changelog_topic(work.job, store.name) for store in work.sub_topology.stores]
         if not all(place_of(topic, work.planned.partition) in offsets for topic in topics):
             return error
@@ -170,7 +172,7 @@ class TaskState:
             return
         semantics = work.settings.semantics
         topic = changelog_topic(work.job, store.name)
-        end = work.restore.position.sink_offsets.get(place_of(topic, work.planned.partition))
+        end = work.restore.sink_offsets.get(place_of(topic, work.planned.partition))
         if end is not None:
             records = changelog_records(self._storage, topic, work.planned.partition, end)
             migrate_store(migration, records, rocksdb, semantics)
@@ -228,16 +230,17 @@ class TaskState:
                 next_step="run the job that wrote it, or give this one another name",
             )
         if self._rocksdb is not None:
-            where = f"{self._prefix} (position)"
+            where = f"{self._folder} (position)"
             if stored is None or TaskPosition.decode(stored, file=where) != committed:
                 raise self._with_way_out(
                     CorruptedDataError(
                         f"the state's position is not that of commit {committed.commit}",
                         task=work.planned.task_id,
-                        file=self._prefix,
+                        file=self._folder,
                         next_step=f"go back to an earlier commit: hindstream state rollback {work.job}",
                     )
                 )
+        committed = committed.model_copy(update={"sink_offsets": work.restore.sink_offsets})
         if work.evolution is None:
             return committed
         clocks = {now: committed.clocks[was] for now, was in work.evolution.nodes.items() if was in committed.clocks}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.local_errors import local_errors
-from statelib.commits.layout import JobLayout
 from statelib.commits.leftovers import attempt_name
 from statelib.documents.manifests import CommittedTask, StateManifest
 from statelib.placement.holdings import cache_folder
@@ -53,7 +52,8 @@ def make_state(
     directory = local / "attempts" / plan.job / attempt_name(plan.job, plan.run_id, task_id, attempt)
     checkpoints = Checkpoints(
         Storage(settings.warehouse, settings.storage_options),
-        JobLayout(plan.job).state(task_id),
+        plan.job,
+        task_id,
         cache_folder(local, plan.job, task_id),
         at_once=settings.parallel_transfers,
     )

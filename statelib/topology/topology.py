@@ -165,6 +165,25 @@ class Topology:
         """The topology as text, as Kafka Streams' ``Topology.describe()`` prints it."""
         return text_of(self.declared)
 
+    def with_sinks(self, names: Mapping[str, str]) -> Topology:
+        """The same topology, which writes to other topics; its repartition topics keep their names.
+
+        Args:
+            names: By topic that it writes to an archive, what it writes to instead.
+
+        Raises:
+            ConfigurationError: A topic cannot be called that, or is read or written already.
+        """
+
+        def renamed(node: Node) -> Node:
+            if isinstance(node, Sink) and not node.internal and node.topic in names:
+                return replace(node, topic=names[node.topic])
+            return node
+
+        topology = Topology([renamed(node) for node in self.nodes])
+        topology.declared = tuple(map(renamed, self.declared))
+        return topology
+
     def partitions(self, of_sources: Mapping[str, int]) -> dict[int, int]:
         """The number of tasks of each sub-topology, given the partitions of the source topics.
 

@@ -18,7 +18,8 @@ from statelib.stores.rocksdb import RocksDbBackend
 if TYPE_CHECKING:
     from pathlib import Path
 
-PREFIX = "jobs/j/state/0_0"
+JOB, TASK = "j", "0_0"
+PREFIX = f"jobs/{JOB}/state/{TASK}"
 
 
 class Task:
@@ -27,7 +28,7 @@ class Task:
     def __init__(self, storage: Storage, host: Path) -> None:
         self.storage = storage
         self.host = host
-        self.checkpoints = Checkpoints(storage, PREFIX, host / "cache")
+        self.checkpoints = Checkpoints(storage, JOB, TASK, host / "cache")
         self.manifest: StateManifest | None = None
         self.attempts = 0
 
@@ -96,7 +97,7 @@ def ssts(manifest: StateManifest) -> list[str]:
 def test_a_restored_state_is_what_was_saved(task, storage, tmp_path):
     first = task.slice(a="1", b="2")
     second = task.slice(b="3")
-    elsewhere = Checkpoints(storage, PREFIX, tmp_path / "other")
+    elsewhere = Checkpoints(storage, JOB, TASK, tmp_path / "other")
     elsewhere.restore(first, tmp_path / "first")
     elsewhere.restore(second, tmp_path / "second")
     assert contents(tmp_path / "first") == {"a": "1" * 1000, "b": "2" * 1000}
@@ -139,7 +140,7 @@ def test_a_checkpoint_of_the_older_layout_is_restored_and_carried_on(task, stora
         if entry.path.endswith("-1"):
             storage.delete(entry.path)
     task.manifest = StateManifest(files=tuple(files))
-    task.checkpoints = Checkpoints(storage, PREFIX, tmp_path / "other" / "cache")
+    task.checkpoints = Checkpoints(storage, JOB, TASK, tmp_path / "other" / "cache")
     new = task.slice(b="2")
     assert {file.run_id for file in new.files} == {None, "00000002-1"}
     task.checkpoints.restore(new, tmp_path / "there")
@@ -165,7 +166,7 @@ def test_only_new_files_are_uploaded_and_hashed(task, requests):
 
 def test_a_host_fetches_only_what_it_lacks(task, storage, tmp_path, requests):
     first = task.slice(a="1")
-    other = Checkpoints(storage, PREFIX, tmp_path / "other")
+    other = Checkpoints(storage, JOB, TASK, tmp_path / "other")
     other.restore(first, tmp_path / "one")
     requests()
     second = task.slice(b="2")
@@ -208,7 +209,7 @@ def test_damage_in_the_warehouse_is_never_used(task, storage, tmp_path, damage):
         if not good:
             continue
         harm(storage, path, good, damage)
-        checkpoints_elsewhere = Checkpoints(storage, PREFIX, tmp_path / f"cache{number}")
+        checkpoints_elsewhere = Checkpoints(storage, JOB, TASK, tmp_path / f"cache{number}")
         target = tmp_path / f"target{number}"
         with pytest.raises(
             CorruptedDataError, match=f"{file.name} is (missing|damaged).*{file.stored_name}.*Next: see"
@@ -270,7 +271,7 @@ def test_bits_that_rot_in_the_cache_are_found_when_they_are_read_and_mended_afte
 def test_what_was_verified_is_trusted_by_others_on_the_host_until_it_changes(task, storage, tmp_path, requests):
     def hashed_by_a_restore(name: str) -> list[str]:
         requests()
-        Checkpoints(storage, PREFIX, task.host / "cache").restore(task.manifest, tmp_path / name)
+        Checkpoints(storage, JOB, TASK, task.host / "cache").restore(task.manifest, tmp_path / name)
         return [name for name in requests()["hashed"] if name.endswith(".sst")]
 
     manifest = task.slice(a="1")
@@ -389,13 +390,16 @@ def test_oldest_kept_by_age(since, keep, was, oldest):
 
 def test_unneeded_files_are_told_apart_by_task_and_run():
     a, b = "a" * 64, "b" * 64
-    manifest = StateManifest(files=(StateFile(name="x", sha256=a, size_bytes=1, run_id="00000002-1"),))
     names = [f"s/0_0/{a}.00000002-1", f"s/0_0/{b}.00000002-1", f"s/0_1/{a}.00000002-1", f"s/0_0/{a}.00000003-1"]
     stored = [StoredObject(path, 1, 0) for path in [*names, f"s/0_0/{a}", f"s/0_0/{a}.00000004-7"]]
-    unneeded = unneeded_files(stored, [{"0_0": manifest}], "s", head=3)
+    unneeded = unneeded_files(stored, {names[0]}, head=3)
     assert [entry.path for entry in unneeded] == [*names[1:], f"s/0_0/{a}"]
     assert [is_named_by_content(entry) for entry in unneeded] == [False, False, False, True]
-    assert [e.path for e in unneeded_files(stored, [{"0_0": manifest, "0_1": manifest}], "s", head=2)] == [
-        names[1],
-        f"s/0_0/{a}",
-    ]
+    assert [e.path for e in unneeded_files(stored, {names[0], names[2]}, head=2)] == [names[1], f"s/0_0/{a}"]
+
+
+def test_a_file_of_a_fork_lies_where_the_job_has_stored_it():
+    own = StateFile(name="x", sha256="a" * 64, size_bytes=1, run_id="00000002-1")
+    inherited = own.model_copy(update={"job": "other"})
+    assert own.path("j", "0_0") == f"jobs/j/state/0_0/{own.stored_name}"
+    assert inherited.path("j", "0_0") == f"jobs/other/state/0_0/{own.stored_name}"

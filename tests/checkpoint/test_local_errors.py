@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from statelib.errors.kinds import ConfigurationError, RetryableError
-from tests.checkpoint.test_checkpoints import PREFIX, Checkpoints, contents, storage, task
+from tests.checkpoint.test_checkpoints import JOB, TASK, Checkpoints, contents, storage, task
 
 __all__ = ["storage", "task"]
 
@@ -43,9 +43,9 @@ def test_a_restore_that_fails_leaves_nothing_and_the_next_one_succeeds(
 
         patched.setattr(Path, where, fail)
         with pytest.raises(kind, match=rf"cannot restore the state.*{path}.*Next: .*{next_step}"):
-            Checkpoints(storage, PREFIX, host / "cache").restore(manifest, host / "there")
+            Checkpoints(storage, JOB, TASK, host / "cache").restore(manifest, host / "there")
     assert sorted(entry.name for entry in host.iterdir()) in ([], ["cache"], ["cache", "cache.verified.json"])
-    Checkpoints(storage, PREFIX, host / "cache").restore(manifest, host / "there")
+    Checkpoints(storage, JOB, TASK, host / "cache").restore(manifest, host / "there")
     assert contents(host / "there") == {"a": "1" * 1000}
 
 
@@ -53,15 +53,15 @@ def test_a_directory_in_place_of_the_record_is_named(task, storage, tmp_path):
     manifest = task.slice(a="1")
     (tmp_path / "other" / "cache.verified.json").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=r"Is a directory.*cache.verified.json.*move what is in its place"):
-        Checkpoints(storage, PREFIX, tmp_path / "other" / "cache")
+        Checkpoints(storage, JOB, TASK, tmp_path / "other" / "cache")
     (tmp_path / "other" / "cache.verified.json").rmdir()
-    Checkpoints(storage, PREFIX, tmp_path / "other" / "cache").restore(manifest, tmp_path / "there")
+    Checkpoints(storage, JOB, TASK, tmp_path / "other" / "cache").restore(manifest, tmp_path / "there")
 
 
 def test_a_file_in_place_of_the_cache_is_named(task, storage, tmp_path):
     manifest = task.slice(a="1")
     (tmp_path / "cache").write_text("what I kept here")
     with pytest.raises(ConfigurationError, match=r"cannot restore the state.*/cache.*move what is in its place"):
-        Checkpoints(storage, PREFIX, tmp_path / "cache").restore(manifest, tmp_path / "there")
+        Checkpoints(storage, JOB, TASK, tmp_path / "cache").restore(manifest, tmp_path / "there")
     assert not (tmp_path / "there").exists()
     assert (tmp_path / "cache").read_text() == "what I kept here"

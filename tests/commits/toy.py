@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.checkpoint import Checkpoints
-from statelib.commits import CommitLog, JobLayout, attempt_name, topic_path
+from statelib.commits import CommitLog, attempt_name, topic_path
 from statelib.commits.archives import open_archive
 from statelib.documents.manifests import Audit, SinkFile, Staged, TaskOutcome, TaskPosition
 from statelib.job.job import Job
@@ -67,16 +67,14 @@ def _run_task(
 ) -> TaskOutcome:
     (source,) = task.sources
     before = previous.tasks[task.task_id] if previous else None
-    checkpoints = Checkpoints(
-        warehouse, JobLayout(plan.job).state(task.task_id), scratch / "cache" / plan.job / task.task_id
-    )
+    checkpoints = Checkpoints(warehouse, plan.job, task.task_id, scratch / "cache" / plan.job / task.task_id)
     working = scratch / plan.job / f"{plan.run_id}-{task.task_id}-{attempt}"
     if before:
         checkpoints.restore(before.state, working / "db")
     backend = RocksDbBackend(working / "db")
     reader = open_archive(warehouse, source.topic).reader(source.partition, source.start_offset, source.end_offset)
     (sink,) = (topic for topic in plan.sink_partitions if not topic.endswith(("-quarantine", "-late")))
-    offset = before.position.sink_offsets[f"{sink}/{task.partition}"] if before else 0
+    offset = before.sink_offsets.get(f"{sink}/{task.partition}", 0) if before else 0
     counts, times, files = WriteBatch(), [-1], ()
     name = attempt_name(plan.job, plan.run_id, task.task_id, attempt)
     with PartitionWriter(warehouse.within(topic_path(sink)), SCHEMA, task.partition, attempt=name) as writer:
@@ -128,9 +126,7 @@ def counts_as_of(warehouse: Storage, commit: Commit, scratch: Path) -> dict[str,
     counts: dict[str, int] = {}
     for task_id, task in commit.tasks.items():
         directory = scratch / f"as-of-{commit.commit}-{task_id}"
-        Checkpoints(warehouse, JobLayout(commit.job).state(task_id), scratch / "cache-as-of").restore(
-            task.state, directory
-        )
+        Checkpoints(warehouse, commit.job, task_id, scratch / "cache-as-of").restore(task.state, directory)
         backend = RocksDbBackend(directory, create=False)
         counts |= {key.decode(): int(value) for key, value in backend.scan("counts")}
         backend.close()

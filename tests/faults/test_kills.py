@@ -24,6 +24,7 @@ from statelib.storage import Storage
 from tests.changelog.test_compaction import STEPS as COMPACTION
 from tests.commits import toy
 from tests.commits.test_changelog_lag import STEPS as LAG
+from tests.commits.test_fork import DROP, FORK
 from tests.commits.test_hold import STEPS as HOLD
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
@@ -165,7 +166,7 @@ def test_every_step_in_the_code_is_killed_at():
     of_phases = [name for text in code for name in re.findall(r'\bstep\(f"\{phase\}\.([^"]+)"\)', text)]
     names |= {f"{phase}.{name}" for phase in phases for name in of_phases}
     killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *REPUBLISH, *RENAME}
-    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES}
+    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES, *FORK, *DROP}
     assert names == killed_at
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from statelib.checkpoint import Checkpoints
-from statelib.commits import CommitLog, JobLayout, commit, plan, publish, record_audit, stage
+from statelib.commits import CommitLog, commit, plan, publish, record_audit, stage
 from statelib.placement.copies import CopyKeeper, CopyOrder
 from statelib.placement.holdings import CopyPosition, HostReport, cache_folder, report_holdings
 from statelib.storage import Storage
@@ -69,7 +69,7 @@ class Warehouse:
 
     def restored_bytes(self, disk: Path, at: Commit, task_id: str = "0_0") -> int:
         """What a task would have to fetch on this disk."""
-        checkpoints = Checkpoints(self.storage, JobLayout(JOB).state(task_id), cache_folder(disk, JOB, task_id))
+        checkpoints = Checkpoints(self.storage, JOB, task_id, cache_folder(disk, JOB, task_id))
         checkpoints.restore(at.tasks[task_id].state, disk / f"restored-{at.commit}-{len(list(disk.iterdir()))}")
         return checkpoints.fetched_bytes
 

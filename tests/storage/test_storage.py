@@ -80,6 +80,19 @@ def test_folders_are_those_right_below(storage):
     assert storage.within("b").folders() == ("x", "y")
 
 
+def test_empty_folders_go(tmp_path):
+    storage = Storage(str(tmp_path))
+    for path in ("b/x/1", "b/x/deep/2", "b/y/3"):
+        storage.put(path, b"1")
+    storage.delete(["b/x/1", "b/x/deep/2"])
+    storage.remove_empty_folders("b")
+    storage.remove_empty_folders("none")
+    assert storage.folders("b") == ("b/y",)
+    storage.delete("b/y/3")
+    storage.remove_empty_folders("b")
+    assert storage.folders() == ()
+
+
 def test_list_from_a_path_on(storage):
     for path in ("t/p=0/007-a", "t/p=0/007-b", "t/p=0/010-a", "t/p=1/008-a", "u/1"):
         storage.put(path, b"1")

@@ -16,7 +16,7 @@ from statelib.checkpoint import Checkpoints
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.audit import reconcile, record_audit
 from statelib.commits.commit import commit
-from statelib.commits.layout import CommitLog, JobLayout, topic_path
+from statelib.commits.layout import CommitLog, topic_path
 from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import publish
 from statelib.commits.stage import stage
@@ -167,8 +167,7 @@ class Pipeline:
             directory = Path(self._settings.state_dir) / "looked-at" / task_id
             if families:
                 cache = directory.with_suffix(".cache")
-                state = JobLayout(self.name).state(task_id)
-                Checkpoints(self.warehouse, state, cache).restore(task.state, directory)
+                Checkpoints(self.warehouse, self.name, task_id, cache).restore(task.state, directory)
                 backend = RocksDbBackend(directory, create=False, read_only=True)
                 content[task_id] = {family: list(backend.scan(family)) for family in families}
                 backend.close()

@@ -208,7 +208,7 @@ def files_table(
         with open_staged(warehouse, sink.topic, sink.file) as parquet:
             return parquet.schema_arrow
 
-    ends = {place: end for task in before.values() for place, end in task.position.sink_offsets.items()}
+    ends = {place: end for task in before.values() for place, end in task.sink_offsets.items()}
     rows = []
     for sink, columns in zip(sinks, look_ahead(columns_of, sinks, warehouse.requests_at_once), strict=True):
         place, file = f"{sink.topic}/{sink.file.partition}", sink.file

@@ -357,7 +357,7 @@ def _nothing(job: Job, head: Commit, stores: Sequence[str]) -> ConfigurationErro
 def _logged(warehouse: Storage, head: Commit, migration: Migration) -> int | None:
     """How many records a store's changelog has; None: there is none."""
     topic = changelog_topic(head.job, migration.before.name)
-    places = [task.position.sink_offsets for task in head.tasks.values()]
+    places = [task.sink_offsets for task in head.tasks.values()]
     found = [end for ends in places for place, end in ends.items() if place.rpartition("/")[0] == topic]
     if not found:
         return None

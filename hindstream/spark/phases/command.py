@@ -43,7 +43,7 @@ def phase_main(
     try:
         with exhaustion_told():
             settings = load_settings({name: _value(parser, name, value) for name, value in arguments.items()})
-            phase(load_job(reference), settings, run_id)
+            phase(load_job(reference, fork=settings.fork), settings, run_id)
     except HindstreamError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)

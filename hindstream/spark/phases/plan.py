@@ -13,6 +13,7 @@ from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
 from statelib.commits.changed_archives import changed_by_others
 from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 from statelib.task import describe_topology
 
 if TYPE_CHECKING:
@@ -63,7 +64,14 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
 
 
 def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., Plan | NothingToDo]:
-    """`statelib.commits.plan` with all that the job and the settings say of its state; the slice is left to say."""
+    """`statelib.commits.plan` with all that the job and the settings say of its state; the slice is left to say.
+
+    Raises:
+        ConfigurationError: The job is to run as a fork that nobody has made.
+    """
+    if settings.fork is not None and not CommitLog(warehouse, job.name).head_number():
+        step = f"make it: hindstream fork JOB {job.name}"
+        raise ConfigurationError("there is no such fork", job=job.name, setting="fork", next_step=step)
     return partial(
         make_plan,
         job,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from statelib.changelog import rebuild
 from statelib.checkpoint import Checkpoints
-from statelib.commits import CommitLog, JobLayout
+from statelib.commits import CommitLog
 from statelib.placement.copies import CopyKeeper, CopyOrder
 from statelib.placement.holdings import CopyPosition, cache_folder
 from statelib.stores.rocksdb import RocksDbBackend
@@ -57,7 +57,7 @@ def _keep_copy(warehouse: Storage, commit: Commit, task_id: str, disk: Path) -> 
 
 def _restoring(warehouse: Storage, head: Commit, task_id: str, cache: Path) -> Callable[[Path], RocksDbBackend]:
     def make(directory: Path) -> RocksDbBackend:
-        checkpoints = Checkpoints(warehouse, JobLayout(head.job).state(task_id), cache)
+        checkpoints = Checkpoints(warehouse, head.job, task_id, cache)
         checkpoints.restore(head.tasks[task_id].state, directory)
         return RocksDbBackend(directory, compacts_itself=False)
 

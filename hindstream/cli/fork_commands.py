@@ -1,0 +1,55 @@
+"""``hindstream fork`` and ``drop``: their options; see `hindstream.cli.fork`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hindstream.cli.arguments import Assignments, JsonOrText, Warehouse, given_settings, job_and_commit
+from statelib.errors.kinds import ConfigurationError
+
+
+def fork(
+    job: Annotated[
+        str,
+        typer.Argument(metavar="JOB[@COMMIT]", help="The job: its name, or FILE.py:NAME; and the commit."),
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The fork's name.")],
+    commit: Annotated[int | None, typer.Option(help="The commit to go on from; default: the newest.")] = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Fork a job: NEW goes on from a commit of it, and shares its state. Takes seconds, whatever the state's size.
+
+    Run it with --fork NEW: its sinks are <sink>.NEW. The job that it stands on does not change.
+
+    Example: hindstream fork flight-delays longer-grace --commit 6
+    """
+    from hindstream.cli.fork import fork_job  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    name, at = job_and_commit(job, given)
+    if at is not None and commit is not None and at != commit:
+        step = f"give one of them: {name}@{at}, or --commit {commit}"
+        raise ConfigurationError("two commits are given", job=name, next_step=step)
+    fork_job(name, new, at if commit is None else commit, given, output)
+
+
+def drop(
+    fork: Annotated[str, typer.Argument(metavar="FORK", help="The fork's name.")],
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    supersede: Annotated[bool, typer.Option("--supersede", help="Abandon an open run.")] = False,
+) -> None:
+    """Drop a fork: its commits, its sinks' topics, and the state that nobody but it needs. Other jobs are refused.
+
+    Example: hindstream drop longer-grace
+    """
+    from hindstream.cli.fork import drop_job  # noqa: PLC0415
+
+    drop_job(fork, given_settings(settings, warehouse=warehouse), yes=yes, supersede=supersede, output=output)

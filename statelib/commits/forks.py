@@ -1,0 +1,84 @@
+"""Forks that stand on a job, and the state files that they need of it.
+
+::
+
+    jobs/<job>/forks/<fork>.json    see `statelib.documents.upkeep.ForkReference`
+
+A fork's commits name files in the folders of the jobs that it comes from, so their maintenance has to know of it.
+Whoever makes a fork creates its reference *before* looking whether the commit has expired, or the job is being dropped.
+Maintenance sets its mark, and a drop leaves its record, *before* they look for references. Whoever comes second sees
+the other: the fork is refused, or the files stay. A fork of a fork has its reference at the fork; maintenance of the
+first job finds it there, and looks at each job's mark before it looks which forks stand on that job.
+
+A fork's later commits name files of its own runs, and files that its restorable commits have: what a job's folder holds
+for it only becomes less. A reference goes when the fork is dropped, or when its name has become another job's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from statelib.commits.expiry import restorable_commits
+from statelib.commits.layout import CommitLog, JobLayout
+from statelib.documents.upkeep import ForkReference
+from statelib.errors.kinds import CorruptedDataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.documents.manifests import ForkedFrom
+    from statelib.storage import Storage
+
+_REFERENCE = re.compile(r"(?P<fork>.+)\.json")
+
+
+def forks_of(warehouse: Storage, job: str) -> tuple[str, ...]:
+    """The forks that stand on a job, or are being made or dropped; by name."""
+    names = (entry.path.rpartition("/")[2] for entry in warehouse.list(f"{JobLayout(job).root}/forks"))
+    return tuple(sorted(match["fork"] for match in map(_REFERENCE.fullmatch, names) if match))
+
+
+def forked_from(warehouse: Storage, job: str) -> ForkedFrom | None:
+    """Which commit a job stands on; None: it is no fork, or there is no such job."""
+    first = CommitLog(warehouse, job).read_if_present(1)
+    return first.forked_from if first is not None else None
+
+
+def read_reference(warehouse: Storage, job: str, fork: str) -> ForkReference | None:
+    """Which commit of ``job`` the fork stands on; None: it does not."""
+    return ForkReference.read_if_present(warehouse, JobLayout(job).fork(fork))
+
+
+def is_being_dropped(warehouse: Storage, job: str) -> bool:
+    """Whether somebody has begun to drop a job: nothing may be made of it any more."""
+    return warehouse.exists(JobLayout(job).dropping)
+
+
+def files_held_by_forks(warehouse: Storage, job: str) -> set[str]:
+    """The paths of the state files that the forks of a job need, and those that stand on these; in whatever folder.
+
+    Raises:
+        CorruptedDataError: A document of a fork is missing or damaged.
+    """
+    return {path for fork in forks_of(warehouse, job) for path in _held(warehouse, job, fork)}
+
+
+def _held(warehouse: Storage, job: str, fork: str) -> Iterator[str]:
+    try:
+        yield from sorted(_own(warehouse, job, fork))
+    except CorruptedDataError:
+        is_there = read_reference(warehouse, job, fork) is not None and not is_being_dropped(warehouse, fork)
+        if is_there:
+            raise  # else its documents have gone while they were read
+    yield from files_held_by_forks(warehouse, fork)  # after its mark: see the module's docstring
+
+
+def _own(warehouse: Storage, job: str, fork: str) -> set[str]:
+    """The files that a fork's own commits need, or the one that it is about to have."""
+    reference = read_reference(warehouse, job, fork)
+    if reference is None or is_being_dropped(warehouse, fork):
+        return set()
+    if CommitLog(warehouse, fork).head_number() == 0:
+        return set(CommitLog(warehouse, job).read(reference.commit).state_files())
+    return {path for commit in restorable_commits(warehouse, fork) for path in commit.state_files()}
