@@ -1,4 +1,4 @@
-"""Jobs run from Python, in a script or a notebook: `hindstream.run` and `hindstream.backfill`, and what they give.
+"""Jobs from Python, in a script or a notebook: `hindstream.run`, `hindstream.backfill`, `hindstream.read`.
 
 Begin with `run`.
 """

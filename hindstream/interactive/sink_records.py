@@ -1,4 +1,4 @@
-"""The records of a topic as a frame of whichever library one works with."""
+"""The records of a sink that runs have written: see `hindstream.interactive.frames`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from hindstream.interactive.frames import Frames
 from statelib.commits import late_topic, quarantine_topic
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    import pandas as pd
-    import polars as pl
+    import pyarrow as pa
 
     from statelib.documents.manifests import Commit
     from statelib.job.job import Job
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SinkRecords:
+class SinkRecords(Frames):
     """The records of a sink up to a commit, ordered by partition and offset. They are read when they are asked for.
 
     Columns: partition, offset, timestamp, key, value, headers. A frame is flat: fields of a key or value are columns of
@@ -44,43 +42,15 @@ class SinkRecords:
         """How many records there are; a sink's offsets have no holes."""
         return sum(end - first for first, end in self.ranges.values())
 
-    def to_arrow(self, *, flat: bool = True) -> pa.Table:
-        """As a table of pyarrow."""
+    def _tables(self) -> Iterator[tuple[int, pa.Table]]:
         archive = open_archive_if_present(self._warehouse, self.topic)
-        if archive is None:
-            return pa.table({})
-        ends = archive.end_offsets()
-        parts = []
+        ends = {} if archive is None else archive.end_offsets()
         for partition, (first, end) in sorted(self.ranges.items()):
-            rows = archive.reader(partition, first, max(first, min(end, ends.get(partition, 0)))).read_all()
-            parts.append(
-                rows.add_column(
-                    0, pa.field("partition", pa.int32()), pa.repeat(pa.scalar(partition, pa.int32()), len(rows))
+            if archive is not None:
+                yield (
+                    partition,
+                    archive.reader(partition, first, max(first, min(end, ends.get(partition, 0)))).read_all(),
                 )
-            )
-        table = pa.concat_tables(parts) if parts else pa.table({})
-        while flat and any(pa.types.is_struct(field.type) for field in table.schema):
-            table = table.flatten()
-        return table
-
-    def to_pandas(self, *, flat: bool = True) -> pd.DataFrame:
-        """As a frame of pandas."""
-        frame: pd.DataFrame = self.to_arrow(flat=flat).to_pandas()
-        return frame
-
-    def to_polars(self, *, flat: bool = True) -> pl.DataFrame:
-        """As a frame of polars, which Hindstream does not bring along.
-
-        Raises:
-            ConfigurationError: It is not installed.
-        """
-        try:
-            import polars as pl  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise ConfigurationError("polars is not installed", next_step="pip install polars") from error
-        frame = pl.from_arrow(self.to_arrow(flat=flat))
-        assert isinstance(frame, pl.DataFrame)  # noqa: S101 - a table is none of a series
-        return frame
 
 
 @dataclass(frozen=True)

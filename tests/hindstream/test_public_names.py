@@ -22,7 +22,7 @@ OURS = {
     "backfill", "collect_list", "collect_set", "count", "count_distinct",
     "describe", "expect", "export_changelog", "first", "import_changelog",
     "last", "load_job", "load_settings", "max_", "mean_", "min_", "open_state", "per_record", "quantiles",
-    "run", "stddev", "sum_", "top_n", "topic_schema", "variance",
+    "read", "run", "stddev", "sum_", "top_n", "topic_schema", "variance",
 }  # fmt: skip
 
 

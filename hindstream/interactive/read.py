@@ -1,0 +1,151 @@
+"""``hindstream.read``: a sink as of a commit, whole or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from hindstream.interactive.frames import Frames
+from statelib.commits import published_through
+from statelib.commits.archives import open_archive_if_present
+from statelib.commits.sink_history import sink_history
+from statelib.commits.standing import standing_commit
+from statelib.errors.did_you_mean import did_you_mean
+from statelib.errors.kinds import ConfigurationError
+from statelib.settings.settings import load_settings
+from statelib.storage.storage import existing_storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from statelib.commits.sink_history import Segment
+    from statelib.storage import Storage
+    from statelib.topics.archive import TopicArchive
+
+
+@dataclass(frozen=True)
+class CommittedSink(Frames):
+    """The records of a sink up to a commit, ordered by partition and offset. They are read when they are asked for.
+
+    Columns: partition, offset, timestamp, key, value, headers. A frame is flat: fields of a key or value are columns of
+    their own, ``key.window_start``, ``value.delay``, null in a tombstone. ``flat=False`` keeps keys and values whole.
+    The records of a fork begin with those of the job that it stands on, and offsets count through.
+
+    Attributes:
+        sink: The sink, as the job calls it that was not forked itself.
+        job: The job.
+        commit: The commit; given to `read`, it gives other sinks as of the same instant.
+        segments: Where the records lie.
+    """
+
+    sink: str
+    job: str
+    commit: int
+    segments: tuple[Segment, ...]
+    _archives: Mapping[str, TopicArchive] = dataclasses.field(repr=False)
+
+    def __len__(self) -> int:
+        """How many records there are."""
+        return sum(map(len, self.segments))
+
+    def _tables(self) -> Iterator[tuple[int, pa.Table]]:
+        ends: dict[int, int] = {}
+        for part in self.segments:
+            rows = self._archives[part.topic].reader(part.partition, part.first_offset, part.end_offset).read_all()
+            begin = ends.get(part.partition, 0)
+            ends[part.partition] = begin + len(part)
+            offsets = pa.array(range(begin, begin + len(part)), pa.int64())
+            yield part.partition, rows.set_column(rows.schema.get_field_index("offset"), "offset", offsets)
+
+
+def read(
+    sink: str,
+    *,
+    job: str,
+    commit: int | Literal["latest"] = "latest",
+    warehouse: str | PathLike[str] | None = None,
+    **settings: object,
+) -> CommittedSink:
+    """Reads a sink of a job as of a commit: all of its records, and none of a later one.
+
+    ::
+
+        delays = hindstream.read("delays-by-hour", job="flight-delays")
+        late = hindstream.read("flight-delays-late", job="flight-delays", commit=delays.commit)  # the same instant
+        delays.to_pandas()
+
+    What is published, rolled back or merged later does not change what is read, as long as maintenance keeps the files.
+    ``job="flight-delays@6"`` is the same as ``commit=6``.
+
+    Args:
+        sink: The sink. Of a fork: as the job calls it that was not forked itself.
+        job: The job's name.
+        commit: The commit; ``latest``: the newest one that all sinks show.
+        warehouse: Root of all durable data, a directory or URL; None: as environment and file say.
+        settings: Other settings, by name; they override environment and file.
+
+    Raises:
+        ConfigurationError: There is no such warehouse, job, commit or sink; the commit has been rolled back, or is not
+            published yet.
+        CorruptedDataError: A document of the job is damaged.
+    """
+    root = None if warehouse is None else str(warehouse)
+    given = load_settings({**settings, "warehouse": root})
+    store = existing_storage(given.warehouse, given.store_options)
+    job, n = _job_and_commit(job, commit)
+    number = _latest(store, job) if n is None else n
+    history = sink_history(store, job, number)
+    if sink not in history:
+        step = did_you_mean(sink, list(history), "one of:")
+        raise ConfigurationError("the job does not write this topic", topic=sink, job=job, next_step=step)
+    segments = history[sink]
+    archives = _opened(store, job, number, segments)
+    standing_commit(
+        store, job, number
+    )  # still, now that the archives have been opened: a rollback comes before or after
+    return CommittedSink(sink, job, number, segments, archives)
+
+
+def _job_and_commit(job: str, commit: int | Literal["latest"]) -> tuple[str, int | None]:
+    name, at, behind = job.rpartition("@")
+    asked = None if commit == "latest" else commit
+    if not at:
+        return job, asked
+    if not behind.isdecimal():
+        raise ConfigurationError(
+            "a commit is a number", job=name, commit=behind, next_step='write "JOB@7" for commit 7'
+        )
+    if asked not in {None, int(behind)}:
+        raise ConfigurationError("two commits are given", job=job, commit=asked, next_step="give one of them")
+    return name, int(behind)
+
+
+def _latest(warehouse: Storage, job: str) -> int:
+    """The newest commit whose records all sinks show."""
+    head = standing_commit(warehouse, job)
+    if head.rolled_back_to is not None:
+        return head.commit  # its records are there, whether those that it takes back have gone or not
+    shown = min(published_through(warehouse, job), head.commit)
+    if not shown:
+        raise ConfigurationError("no commit of the job is published", job=job, next_step="hindstream publish")
+    return shown
+
+
+def _opened(warehouse: Storage, job: str, commit: int, segments: Sequence[Segment]) -> dict[str, TopicArchive]:
+    """The archives, as they are now.
+
+    Raises:
+        ConfigurationError: One does not show the commit yet.
+    """
+    archives: dict[str, TopicArchive] = {}
+    for part in segments:
+        archive = archives.get(part.topic) or open_archive_if_present(warehouse, part.topic)
+        if archive is None or archive.end_offsets()[part.partition] < part.end_offset:
+            what = f"the topic does not show commit {commit} yet"
+            raise ConfigurationError(what, job=job, topic=part.topic, next_step="publish it: hindstream publish")
+        archives[part.topic] = archive
+    return archives
