@@ -226,3 +226,35 @@ def inspect(
         return
     most = limit or (_FEW_ROWS if key is None else None)
     print_rows(name, store, key, as_of, commit, given, history=history, limit=most, output=output)
+
+
+def explain(
+    job: JobReference,
+    sink: Annotated[str, typer.Argument(metavar="SINK", help="The topic that has the result.")],
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="KEY", help="The result's key: text, or JSON if it is not text. Its newest record."),
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(help="Start of the key's window: ISO 8601 with time zone, or ms; default: any.")
+    ] = None,
+    commit: Annotated[int | None, typer.Option(help="As of this commit; default: the newest.")] = None,
+    record: Annotated[
+        str | None, typer.Option("--record", metavar="PARTITION:OFFSET", help="This record of the sink, not a key's.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of source records to show of each kind.")] = _FEW_ROWS,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show which source records made a result, which were dropped on the way, and how it went through the topology.
+
+    The history up to the commit is replayed in a temporary folder, in this process. The warehouse is only read.
+
+    Example: hindstream explain hindstream.demo.job:job delays-by-hour EWR --window 2013-02-08T18:00Z
+    """
+    from hindstream.cli.explain import Asked, print_explanation  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    asked = Asked(sink, key, window, commit, record)
+    print_explanation(load_job(job), asked, given_settings(settings, warehouse=warehouse), limit=limit, output=output)

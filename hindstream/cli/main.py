@@ -90,6 +90,7 @@ _COMMANDS = {
         look_commands.describe,
         look_commands.estimate,
         look_commands.inspect,
+        look_commands.explain,
     ),
     TRY: (fork_commands.fork, fork_commands.drop),
     MEND: (run_commands.release, run_commands.data_docs),

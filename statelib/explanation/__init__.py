@@ -6,7 +6,7 @@ matter is found by replaying it alone, with the clocks of the whole history (`al
 """
 
 from statelib.explanation.explainer import explain
-from statelib.explanation.explanation import Contribution, Dropped, Explanation, Result, Step
+from statelib.explanation.explanation import Contribution, Dropped, Explanation, Place, Result, Step
 from statelib.explanation.result import find_result, result_at
 
-__all__ = ["Contribution", "Dropped", "Explanation", "Result", "Step", "explain", "find_result", "result_at"]
+__all__ = ["Contribution", "Dropped", "Explanation", "Place", "Result", "Step", "explain", "find_result", "result_at"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog, Runs, rolled_back
+from statelib.commits.standing import standing_commit
 from statelib.errors.kinds import ConfigurationError
 from statelib.task import Stages
 
@@ -38,14 +39,10 @@ def slices_until(warehouse: Storage, job: str, topology: Topology, commit: int |
     """The runs on which the state of a commit rests, first one first; None: of the newest commit.
 
     Raises:
-        ConfigurationError: There is no such commit; or not all that led there was replayed by this topology.
+        ConfigurationError: There is no such commit, or it has been rolled back since; or not all that led there was
+            replayed by this topology.
     """
-    log = CommitLog(warehouse, job)
-    head = log.head_number()
-    number = head if commit is None else commit
-    if not 1 <= number <= head:
-        step = f"name a commit from 1 to {head}" if head else "run the job first"
-        raise ConfigurationError(f"the job has no commit {number}", job=job, next_step=step)
+    log, number = CommitLog(warehouse, job), standing_commit(warehouse, job, commit).commit
     commits = [log.read(n) for n in range(1, number + 1)]
     gone = rolled_back(commits)
     runs, found = Runs(warehouse, job), []

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from statelib.columns.windowed_type import is_windowed_struct
 from statelib.commits.archives import open_archive
+from statelib.commits.standing import standing_commit
 from statelib.errors.kinds import ConfigurationError
 from statelib.topics.look_up import Stretch, find, partitions_of
 
@@ -38,22 +40,34 @@ class Found:
 
 
 def find_result(
-    warehouse: Storage, topic: str, keys: Sequence[Any], ends: dict[int, int], *, window_start_ms: int | None = None
+    warehouse: Storage,
+    job: str,
+    topic: str,
+    keys: Sequence[Any],
+    *,
+    commit: int | None = None,
+    window_start_ms: int | None = None,
 ) -> Found:
     """The newest record of a key.
 
     Args:
         warehouse: Root of all durable data.
+        job: The job's name.
         topic: The sink's topic.
         keys: What the key may be, as Python data; of a windowed one fields may be left out.
-        ends: By partition, the offset before which to look.
+        commit: As of which commit; None: the newest.
         window_start_ms: Of a windowed key, the start of its window.
 
     Raises:
-        ConfigurationError: There is no such record.
+        ConfigurationError: There is no such record, commit or topic; or keys are not windowed.
     """
+    ends = standing_commit(warehouse, job, commit).sink_offsets().get(topic, {})
     archive = open_archive(warehouse, topic)
     if window_start_ms is not None:
+        if not is_windowed_struct(archive.table_schema.field("key").type):
+            raise ConfigurationError(
+                "the keys of the sink have no windows", topic=topic, next_step="leave --window out"
+            )
         keys = [{**(key if isinstance(key, dict) else {"key": key}), "window_start": window_start_ms} for key in keys]
     for partition in partitions_of(archive, keys):
         newest = None

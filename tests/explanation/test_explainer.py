@@ -60,7 +60,7 @@ def counted(tmp_path: Path) -> Pipeline:
 
 
 def test_a_window(counted: Pipeline) -> None:
-    found = find_result(counted.warehouse, OUT, [{"key": "a"}], {0: 99, 1: 99}, window_start_ms=0)
+    found = find_result(counted.warehouse, "explained", OUT, [{"key": "a"}], window_start_ms=0)
     explanation = explain(Job("explained", counted.topology), counted.warehouse, counted._settings, found)
     assert explanation.result.place.value == {"n": 2, "most": 9}
     assert explanation.reproduced
@@ -90,20 +90,20 @@ def test_of_very_many_records_not_each_is_looked_at(tmp_path: Path, monkeypatch:
 
 
 def test_another_topology_is_refused(counted: Pipeline) -> None:
-    found = find_result(counted.warehouse, OUT, [{"key": "a"}], {0: 99, 1: 99})
+    found = find_result(counted.warehouse, "explained", OUT, [{"key": "a"}])
     with pytest.raises(ConfigurationError, match="made by another topology than the job has now"):
         explain(Job("explained", elsewhere()), counted.warehouse, counted._settings, found)
 
 
 def test_a_commit_that_is_not_there(counted: Pipeline) -> None:
-    found = find_result(counted.warehouse, OUT, [{"key": "a"}], {0: 99, 1: 99})
+    found = find_result(counted.warehouse, "explained", OUT, [{"key": "a"}])
     with pytest.raises(ConfigurationError, match="the job has no commit 7"):
         explain(Job("explained", counted.topology), counted.warehouse, counted._settings, found, commit=7)
 
 
 def test_a_key_that_is_not_there(counted: Pipeline) -> None:
     with pytest.raises(ConfigurationError, match="the sink has no record of this key there"):
-        find_result(counted.warehouse, OUT, [{"key": "c"}], {0: 99, 1: 99})
+        find_result(counted.warehouse, "explained", OUT, [{"key": "c"}])
 
 
 @pytest.mark.thorough

@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 from tests.hindstream.report.documents import FROM_2100, WINDOWS, make_run
 
 COMMANDS = (
-    "demo", "run", "backfill", "data-docs", "status", "describe", "estimate", "inspect", "settings",
+    "demo", "run", "backfill", "data-docs", "status", "describe", "estimate", "inspect", "explain", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
     "archive", "handover", "takeover", "doctor", "placement", "jobs", "topics", "show", "ingest", "init",
     "fork", "drop",

@@ -1,0 +1,265 @@
+"""``hindstream explain``: which source records made a result, which were dropped, and how it went."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hindstream.cli.show import keys_of
+from hindstream.console.json_lines import print_json
+from hindstream.console.numbers import duration_text
+from hindstream.slices import time_of
+from hindstream.spark.phases.task_work import task_settings
+from statelib.columns.times import instant_text
+from statelib.commits.archives import open_archive
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
+from statelib.explanation import explain, find_result, result_at
+from statelib.serdes.json import readable_json
+from statelib.storage.storage import existing_storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from hindstream.console.json_lines import Output
+    from statelib.explanation import Contribution, Dropped, Explanation, Place, Step
+    from statelib.explanation.result import Found
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+    from statelib.storage import Storage
+
+_RULES = {
+    "before-first-window": "before the first window",
+    "empty-list": "unfolded to nothing",
+    "filtered": "filtered out",
+    "null-foreign-key": "it refers to nothing: its foreign key is null",
+    "null-key": "it has no key",
+    "null-value": "its value is null",
+    "out-of-order": "older than what the table had",
+    "refused": "older than the history that the store keeps",
+    "stale": "overtaken by a newer row",
+    "unmatched": "nothing to join with it was valid",
+}
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which result is to be explained.
+
+    Attributes:
+        sink: The topic that has it.
+        key: Its key as text; None: ``record`` says which it is.
+        window: The start of its window: ISO 8601 with time zone, or ms; None: any.
+        commit: As of which commit; None: the newest.
+        record: ``PARTITION:OFFSET``; None: the newest of the key.
+    """
+
+    sink: str
+    key: str | None
+    window: str | None
+    commit: int | None
+    record: str | None
+
+
+def print_explanation(job: Job, asked: Asked, settings: Settings, *, limit: int, output: Output) -> None:
+    """Prints where a result comes from; ``limit``: how many records of each kind, in a text.
+
+    Raises:
+        ConfigurationError: There is no such result; or see `statelib.explanation.explain`.
+    """
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
+    found = _found(job, asked, warehouse)
+    explanation = explain(job, warehouse, task_settings(warehouse, settings), found, commit=asked.commit)
+    if output == "json":
+        print_json(_data(job, explanation))
+    else:
+        typer.echo("\n".join(_lines(explanation, limit)))
+
+
+def _found(job: Job, asked: Asked, warehouse: Storage) -> Found:
+    if asked.sink not in job.topology.sink_topics:
+        step = f"one of: {', '.join(job.topology.sink_topics)}"
+        raise ConfigurationError("the job does not write this topic", topic=asked.sink, next_step=step)
+    if (asked.key is None) == (asked.record is None):
+        what = "there is no result to explain" if asked.key is None else "a key and a record are given"
+        raise ConfigurationError(what, next_step="give either the result's KEY or --record PARTITION:OFFSET")
+    if asked.record is not None:
+        partition, colon, offset = asked.record.partition(":")
+        if not (colon and partition.isdecimal() and offset.isdecimal()):
+            what = f"{asked.record!r} is no record"
+            raise ConfigurationError(what, setting="--record", next_step="write it like 0:1234, partition and offset")
+        return result_at(warehouse, asked.sink, int(partition), int(offset))
+    keys = keys_of(asked.key or "", open_archive(warehouse, asked.sink).table_schema.field("key").type)
+    start_ms = None if asked.window is None else _time_ms(asked.window)
+    return find_result(warehouse, job.name, asked.sink, keys, commit=asked.commit, window_start_ms=start_ms)
+
+
+def _time_ms(text: str) -> int:
+    if text.isdecimal():
+        return int(text)
+    time = time_of("window", text, None)
+    if time.tzinfo is None:
+        step = "write it like 2013-06-01T12:00Z, or give milliseconds"
+        raise ConfigurationError("the time has no time zone", setting="--window", next_step=step)
+    return round(time.timestamp() * 1000)
+
+
+def _data(job: Job, explanation: Explanation) -> dict[str, Any]:
+    return {
+        "job": job.name,
+        "commit": explanation.result.commit,
+        "result": _place_data(explanation.result.place),
+        "reproduced": explanation.reproduced,
+        "minimal": explanation.minimal,
+        "drops_known": explanation.drops_known,
+        "replayed_records": explanation.replayed_records,
+        "contributions": [{**_place_data(one.record), "last": one.last} for one in explanation.contributions],
+        "dropped": [
+            {
+                **_place_data(one.record),
+                "node": one.node,
+                "line": None if one.line is None else one.line._asdict(),
+                "rule": one.rule,
+                "lateness_ms": one.lateness_ms,
+                "clock_ms": one.clock_ms,
+                "duplicate_of": None if one.duplicate_of is None else _place_data(one.duplicate_of),
+            }
+            for one in explanation.dropped
+        ],
+        "looked_at": [_place_data(one) for one in explanation.looked_at],
+        "steps": [
+            {
+                "node": step.node,
+                "kind": step.kind,
+                "parents": step.parents,
+                "sub_topology": step.sub_topology,
+                "line": None if step.line is None else step.line._asdict(),
+                "topic": step.topic,
+                "forwarded": step.forwarded,
+                "last": None if step.last is None else _readable(step.last),
+            }
+            for step in explanation.steps
+        ],
+    }
+
+
+def _place_data(place: Place) -> dict[str, Any]:
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "offset": place.offset,
+        "timestamp_ms": place.timestamp_ms,
+        "key": _readable(place.key),
+        "value": _readable(place.value),
+    }
+
+
+def _readable(value: Any) -> Any:
+    """The same as JSON data: bytes are base64, times ISO 8601."""
+    return json.loads(readable_json(value))
+
+
+def _lines(explanation: Explanation, limit: int) -> Iterator[str]:
+    result = explanation.result
+    yield f"{_where(result.place)}, by commit {result.commit}, {instant_text(result.place.timestamp_ms)}"
+    yield f"  {_json(result.place.key)}"
+    yield f"  {_json(result.place.value)}"
+    yield ""
+    yield f"Made by {counted(len(explanation.contributions), 'record')}:"
+    yield from _limited([_contribution(one) for one in explanation.contributions], limit)
+    yield _proof(explanation)
+    yield ""
+    if explanation.drops_known:
+        yield f"Dropped on the way: {counted(len(explanation.dropped), 'record')}"
+        yield from _limited([_drop(one) for one in explanation.dropped], limit)
+    else:
+        yield "Which records were dropped was not looked for: there are too many."
+    if explanation.looked_at:
+        yield ""
+        yield f"Looked at, and of no effect: {counted(len(explanation.looked_at), 'record')}"
+        yield from _limited([f"  {_record(one)}" for one in explanation.looked_at], limit)
+    yield ""
+    yield "How it went, from the result up to the sources:"
+    yield from _tree(explanation.steps)
+
+
+def _limited(lines: Sequence[str], limit: int) -> Iterator[str]:
+    yield from lines[:limit]
+    if len(lines) > limit:
+        yield f"  and {len(lines) - limit:,} more; --limit shows them"
+
+
+def _contribution(one: Contribution) -> str:
+    return f"  {_record(one.record)}{'  <- then the result was written' if one.last else ''}"
+
+
+def _drop(one: Dropped) -> str:
+    if one.duplicate_of is not None:
+        why = f"duplicate of {_where(one.duplicate_of)}"
+    elif one.lateness_ms is not None and one.clock_ms is not None and one.rule == "late":
+        why = f"late: {duration_text(one.lateness_ms)} behind {instant_text(one.clock_ms)}"
+    else:
+        why = _RULES.get(one.rule, one.rule)
+    line = "" if one.line is None else f" ({one.line.file}:{one.line.line})"
+    return f"  {_record(one.record)}\n    {why}; at {one.node}{line}"
+
+
+def _proof(explanation: Explanation) -> str:
+    if explanation.minimal:
+        return (
+            "Replayed alone, with the clocks of the whole history, they give this result. Without any one they do not."
+        )
+    if explanation.reproduced:
+        return "Replayed alone, with the clocks of the whole history, they give this result. Some may be of no effect."
+    return "They had a part in it by key, window and time. They were not replayed alone, so some may be of no effect."
+
+
+def _tree(steps: Sequence[Step]) -> Iterator[str]:
+    by_name = {step.node: step for step in steps}
+    told: set[str] = set()
+    waiting = [(steps[-1].node, 0)] if steps else []
+    sinks = [step for step in steps if step.kind == "sink" and not _has_reader(step, steps)]
+    if sinks:
+        waiting = [(sinks[-1].node, 0)]
+    while waiting:
+        name, depth = waiting.pop()
+        step = by_name[name]
+        yield _step(step, depth, again=name in told)
+        if name not in told:
+            told.add(name)
+            waiting += [(parent, depth + 1) for parent in reversed(step.parents) if parent in by_name]
+
+
+def _has_reader(step: Step, steps: Sequence[Step]) -> bool:
+    return any(step.node in other.parents for other in steps)
+
+
+def _step(step: Step, depth: int, *, again: bool) -> str:
+    what = f"{step.kind} {step.topic}" if step.topic is not None else step.kind
+    line = "" if step.line is None else f" ({step.line.file}:{step.line.line})"
+    if again:
+        return f"  {'  ' * depth}{step.node}: see above"
+    last = "" if step.last is None else f"; last {_short(step.last)}"
+    return f"  {'  ' * depth}{step.node}: {what}{line}, {counted(step.forwarded, 'record')}{last}"
+
+
+def _short(row: Mapping[str, Any]) -> str:
+    text = f"{_json(row['key'])} {_json(row['value'])}"
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+
+
+def _record(place: Place) -> str:
+    return f"{_where(place)}  {instant_text(place.timestamp_ms)}  {_json(place.key)}  {_json(place.value)}"
+
+
+def _where(place: Place) -> str:
+    partition = "" if place.partition is None else f"/{place.partition}"
+    return f"{place.topic}{partition} offset {place.offset}"
+
+
+def _json(value: object) -> str:
+    return readable_json(value, separators=(", ", ": "))
