@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from statelib.columns.windowed_type import is_windowed_struct
 from statelib.commits.archives import open_archive
@@ -15,8 +16,6 @@ from statelib.topics.look_up import Stretch, find, partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pyarrow as pa
 
     from statelib.explanation.history import Slice
     from statelib.storage import Storage
@@ -54,7 +53,7 @@ def find_result(
         warehouse: Root of all durable data.
         job: The job's name.
         topic: The sink's topic.
-        keys: What the key may be, as Python data; of a windowed one fields may be left out.
+        keys: What the key may be, as Python data; of a windowed one an object of which fields may be left out.
         commit: As of which commit; None: the newest.
         window_start_ms: Of a windowed key, the start of its window.
 
@@ -64,11 +63,14 @@ def find_result(
     ends = standing_commit(warehouse, job, commit).sink_offsets().get(topic, {})
     archive = open_archive(warehouse, topic)
     if window_start_ms is not None:
-        if not is_windowed_struct(archive.table_schema.field("key").type):
+        key_type = archive.table_schema.field("key").type
+        if not is_windowed_struct(key_type):
             raise ConfigurationError(
                 "the keys of the sink have no windows", topic=topic, next_step="leave --window out"
             )
-        keys = [{**(key if isinstance(key, dict) else {"key": key}), "window_start": window_start_ms} for key in keys]
+        start_type = key_type.field("window_start").type
+        start = pa.scalar(window_start_ms, pa.timestamp("ms", start_type.tz)).cast(start_type).as_py()
+        keys = [{**key, "window_start": start} for key in keys]
     for partition in partitions_of(archive, keys):
         newest = None
         for table in find(archive, partition, Stretch(end_offset=ends.get(partition, 0)), keys):

@@ -49,18 +49,18 @@ def _offsets(explanation: Explanation) -> list[tuple[str, int | None, int]]:
 def counted(tmp_path: Path) -> Pipeline:
     """One window of ``a``: counted, with a duplicate, a value below the maximum and a late record."""
     events = [
-        ("a", _value("1", 5), 0),
-        ("a", _value("2", 9), 10),
-        ("b", _value("1", 3), 12),
-        ("a", _value("1", 5), 14),
-        ("b", _value("2", 1), 80),
-        ("a", _value("3", 7), 20),
+        ("a", _value("1", 5), 80),
+        ("a", _value("2", 9), 90),
+        ("b", _value("1", 3), 92),
+        ("a", _value("1", 5), 94),
+        ("b", _value("2", 1), 160),
+        ("a", _value("3", 7), 100),
     ]
-    return run(tmp_path, windows(), {"events": events}, [50, None])
+    return run(tmp_path, windows(), {"events": events}, [120, None])
 
 
 def test_a_window(counted: Pipeline) -> None:
-    found = find_result(counted.warehouse, "explained", OUT, [{"key": "a"}], window_start_ms=0)
+    found = find_result(counted.warehouse, "explained", OUT, [{"key": "a"}], window_start_ms=80)
     explanation = explain(Job("explained", counted.topology), counted.warehouse, counted._settings, found)
     assert explanation.result.place.value == {"n": 2, "most": 9}
     assert explanation.reproduced
@@ -73,7 +73,7 @@ def test_a_window(counted: Pipeline) -> None:
     assert duplicate.duplicate_of is not None
     assert duplicate.duplicate_of.where == ("events", 0, 0)
     late = next(one for one in explanation.dropped if one.rule == "late")
-    assert (late.record.where, late.lateness_ms, late.clock_ms) == (("events", 0, 5), 60, 80)
+    assert (late.record.where, late.lateness_ms, late.clock_ms) == (("events", 0, 5), 60, 160)
     assert [step.kind for step in explanation.steps] == [
         "source", "deduplicate_by_key_value", "window_aggregate", "suppress", "to_stream", "sink",
     ]  # fmt: skip
