@@ -248,12 +248,15 @@ def _step(step: Step, depth: int, *, again: bool) -> str:
 
 
 def _short(row: Mapping[str, Any]) -> str:
-    text = f"{_json(row['key'])} {_json(row['value'])}"
+    return _cut(f"{_json(row['key'])} {_json(row['value'])}")
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
 
 
 def _record(place: Place) -> str:
-    return f"{_where(place)}  {instant_text(place.timestamp_ms)}  {_json(place.key)}  {_json(place.value)}"
+    return f"{_where(place)}  {instant_text(place.timestamp_ms)}  {_json(place.key)}  {_cut(_json(place.value))}"
 
 
 def _where(place: Place) -> str:

@@ -256,5 +256,5 @@ def explain(
     from hindstream.cli.explain import Asked, print_explanation  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    asked = Asked(sink, key, window, commit, record)
-    print_explanation(load_job(job), asked, given_settings(settings, warehouse=warehouse), limit=limit, output=output)
+    given, asked = given_settings(settings, warehouse=warehouse), Asked(sink, key, window, commit, record)
+    print_explanation(load_job(job, fork=given.fork), asked, given, limit=limit, output=output)

@@ -51,8 +51,8 @@ def slices_until(warehouse: Storage, job: str, topology: Topology, commit: int |
         if one.commit in gone or one.rolled_back_to is not None:
             continue
         if one.instead_of_replay is not None:
-            what = f"commit {one.commit} was {one.instead_of_replay}: nobody can tell which records made that state"
-            raise ConfigurationError(what, job=job, next_step="explain results of jobs that began with an empty state")
+            what = f"commit {one.commit} was {one.instead_of_replay}: its state came from elsewhere"
+            raise ConfigurationError(what, job=job, next_step="explain results of a job that began with an empty state")
         if one.fingerprint != topology.fingerprint:
             what = f"commit {one.commit} was made by another topology than the job has now"
             step = "explain it with the job's file of that time, or replay the job under a new name"

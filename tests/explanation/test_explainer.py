@@ -97,7 +97,7 @@ def test_another_topology_is_refused(counted: Pipeline) -> None:
 
 def test_a_commit_that_is_not_there(counted: Pipeline) -> None:
     found = find_result(counted.warehouse, "explained", OUT, [{"key": "a"}])
-    with pytest.raises(ConfigurationError, match="the job has no commit 7"):
+    with pytest.raises(ConfigurationError, match="there is no such commit"):
         explain(Job("explained", counted.topology), counted.warehouse, counted._settings, found, commit=7)
 
 
