@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
+import pytest
 from packaging.requirements import Requirement
 
 from tests.campaigns.versions import COLUMNS, SHOWN, Row, record
@@ -15,8 +16,9 @@ VERSIONS = (ROOT / "docs" / "tested-versions.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def test_what_the_page_names_is_there() -> None:
-    assert wrong("docs/tested-versions.md") == []
+@pytest.mark.parametrize("page", ["docs/tested-versions.md", "docs/versions.md"])
+def test_what_the_page_names_is_there(page: str) -> None:
+    assert wrong(page) == []
 
 
 def ranges() -> dict[str, Requirement]:
