@@ -6,7 +6,7 @@ partition in their order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.sink_history import Segment
+from statelib.topics.schema_changes import read_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -98,6 +99,7 @@ class _Records:
     warehouse: Storage
     segment: Segment
     start: int
+    value: pa.DataType
     batch_rows: int
 
     @property
@@ -113,13 +115,11 @@ class _Records:
         last = self.end if end is None else end
         archive = open_archive(self.warehouse, self.segment.topic)
         columns = ["key", "value", "timestamp", "headers"]
-        yield from archive.reader(
-            self.segment.partition,
-            first + start,
-            first + last,
-            columns=columns,
-            batch_rows=self.batch_rows,
-        )
+        for batch in archive.reader(
+            self.segment.partition, first + start, first + last, columns=columns, batch_rows=self.batch_rows
+        ):
+            value = read_as(batch.column("value"), self.value)  # before a fork, values may have had other fields
+            yield batch.set_column(batch.schema.get_field_index("value"), "value", value)
 
 
 def sides_of(
@@ -137,16 +137,16 @@ def sides_of(
         batch_rows: The largest batch.
     """
     common = shared_prefix(a[1], b[1])
-    archives = [open_archive_if_present(warehouse, topic) for topic, _ in (a, b)]
+    newest = [segments[-1].topic if segments else topic for topic, segments in (a, b)]  # a fork's own, if it has some
+    archives = [open_archive_if_present(warehouse, topic) for topic in newest]
     schemas = [archive.table_schema if archive is not None else None for archive in archives]
-    first, second = (_side(warehouse, segments, common, batch_rows) for _, segments in (a, b))
     known = next((schema for schema in schemas if schema is not None), _NOTHING)  # a sink may have no records yet
     types = [known if schema is None else schema for schema in schemas]
-    return _typed(first, types[0]), _typed(second, types[1])
-
-
-def _typed(side: Side, schema: pa.Schema) -> Side:
-    return replace(side, key=schema.field("key").type, value=schema.field("value").type)
+    first, second = (
+        _side(warehouse, segments, common, schema, batch_rows)
+        for (_, segments), schema in zip((a, b), types, strict=True)
+    )
+    return first, second
 
 
 def shared_prefix(a: Sequence[Segment], b: Sequence[Segment]) -> dict[int, int]:
@@ -165,9 +165,12 @@ def shared_prefix(a: Sequence[Segment], b: Sequence[Segment]) -> dict[int, int]:
     return found
 
 
-def _side(warehouse: Storage, segments: Sequence[Segment], common: dict[int, int], batch_rows: int) -> Side:
+def _side(
+    warehouse: Storage, segments: Sequence[Segment], common: dict[int, int], schema: pa.Schema, batch_rows: int
+) -> Side:
     own: list[Stretch] = []
     shared: list[Stretch] = []
+    value = schema.field("value").type
     starts: dict[int, list[tuple[int, Segment]]] = {}
     for segment in segments:
         at = sum(len(before) for _, before in starts.get(segment.partition, []))
@@ -177,14 +180,14 @@ def _side(warehouse: Storage, segments: Sequence[Segment], common: dict[int, int
             if first < end:
                 offset = segment.first_offset
                 part = Segment(segment.topic, segment.partition, offset + first, offset + end)
-                into.append(_Records(warehouse, part, at + first, batch_rows))
+                into.append(_Records(warehouse, part, at + first, value, batch_rows))
 
     def place_of(place: int) -> dict[str, object]:
         partition, index = place >> _PARTITION_BITS, place & ((1 << _PARTITION_BITS) - 1)
         at, segment = max((run for run in starts[partition] if run[0] <= index), key=lambda run: run[0])
         return {"topic": segment.topic, "partition": partition, "offset": segment.first_offset + index - at}
 
-    return Side(pa.null(), pa.null(), tuple(own), tuple(shared), place_of=place_of)
+    return Side(schema.field("key").type, value, tuple(own), tuple(shared), place_of=place_of)
 
 
 def runs_of(places: NDArray[np.int64], gap: int) -> list[NDArray[np.int64]]:
