@@ -129,6 +129,15 @@ class Passage:
     forwarded: dict[str, Batch] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A record that was taken up, what it wrote, and the state behind it."""
+
+    record: RecordId
+    written: list[Written]
+    state: MemoryBackend
+
+
 class Alone:
     """Replays some of the records that may matter.
 
@@ -142,6 +151,7 @@ class Alone:
         self._by_id = {
             (record.task, record.sequence): record for records in history.taken_up.values() for record in records
         }
+        self._steps: list[_Step] = []
         self._unheard = 0
         self.records = 0
         """How many have been replayed."""
@@ -162,6 +172,8 @@ class Alone:
             kept: The records, of `sources`.
             passages: Takes what happened to each record; None: nobody asks.
         """
+        if passages is None and len(self._history.ends) == 1:
+            return self._resumed(sorted(kept))
         by_task: dict[TaskPlace, list[tuple[tuple[int, int], TakenUp, RecordId | None]]] = {}
         for one in kept:
             by_task.setdefault(one[0], []).append(((one[1], 0), self._by_id[one], one))
@@ -172,6 +184,27 @@ class Alone:
                 for moved in self._run_task(sub_topology, task, taken, written, passages):
                     by_task.setdefault(moved[1].task, []).append(moved)
         return written
+
+    def _resumed(self, kept: Sequence[RecordId]) -> list[Written]:
+        """The same for a single task: goes on behind the records with which the last run began as well."""
+        (task,), (sub_topology,) = self._history.ends, self._history.sub_topologies
+        same = 0
+        while same < min(len(kept), len(self._steps)) and self._steps[same].record == kept[same]:
+            same += 1
+        del self._steps[same:]
+        running = _Running(sub_topology, task, self._history)
+        if same:
+            running.backend = self._steps[-1].state.copy()
+        for one in kept[same:]:
+            self.records += 1
+            arrived = running.take(self._by_id[one], None)
+            written = [row for name, batch in arrived.items() for row in _written(name, batch, one[1])]
+            self._steps.append(_Step(one, written, running.backend.copy()))
+        found = [row for step in self._steps for row in step.written]
+        if self._history.end_of_input == "seal" and kept:
+            for name, (batch, _) in running.seal().items():
+                found += _written(name, batch, None)
+        return found
 
     def _run_task(
         self,
@@ -252,7 +285,8 @@ class _Running:
         self._sub_topology = sub_topology
         self._task = task
         self._history = history
-        self._backend = MemoryBackend()
+        self.backend = MemoryBackend()
+        """All state."""
         self._versioned = versioned_stores(sub_topology)
         self._late = LateRecords([source.topic for source in sub_topology.all_sources])
         self._nothing = history.ends[task].nothing
@@ -282,20 +316,20 @@ class _Running:
 
     def _graph(self, times: Times, tap: Tap) -> Graph:
         """The operators, which know of time what they knew in the whole history."""
-        write = WriteBatch(passed_to=self._backend)
+        write = WriteBatch(passed_to=self.backend)
         for node, settings in self._versioned.items():
             if node in times.store_times:
                 store = VersionedKeyValueStore(
-                    self._backend,
+                    self.backend,
                     str(settings["name"]),
                     history_retention_ms=settings["history_retention_ms"],  # type: ignore[arg-type]
                     segment_interval_ms=settings["segment_interval_ms"],  # type: ignore[arg-type]
                 )
                 store.advance(times.store_times[node], write)
-        self._backend.write(write)
+        self.backend.write(write)
         return Graph(
             self._sub_topology,
-            self._backend,
+            self.backend,
             clocks=times.clocks,
             semantics=self._history.semantics,
             late=self._late,
@@ -305,9 +339,9 @@ class _Running:
         )
 
     def _flush(self, graph: Graph) -> None:
-        write = WriteBatch(passed_to=self._backend)
+        write = WriteBatch(passed_to=self.backend)
         graph.flush(write)
-        self._backend.write(write)
+        self.backend.write(write)
 
 
 class _Kept:

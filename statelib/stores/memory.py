@@ -59,6 +59,13 @@ class MemoryBackend:
         self._open = True
         self.writes = 0
 
+    def copy(self) -> MemoryBackend:
+        """Another one that holds the same."""
+        other = MemoryBackend()
+        other._families = {name: family.copy() for name, family in self._families.items()}
+        other.writes = self.writes
+        return other
+
     def get(self, family: str, key: bytes) -> bytes | None:
         """See `Backend`."""
         value: bytes | None = self._map(family).get(key)
