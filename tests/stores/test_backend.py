@@ -250,3 +250,15 @@ def test_columns_are_carried_out_after_single_changes_and_in_order(backend: Back
     assert len(batch) == 5
     backend.write(batch)
     assert list(backend.scan("f")) == [(b"a", b"b")]
+
+
+def test_a_copy_in_memory_goes_its_own_way() -> None:
+    backend = MemoryBackend()
+    write = WriteBatch()
+    write.put("family", b"key", b"before")
+    backend.write(write)
+    other = backend.copy()
+    write = WriteBatch()
+    write.put("family", b"key", b"after")
+    backend.write(write)
+    assert (backend.get("family", b"key"), other.get("family", b"key")) == (b"after", b"before")
