@@ -18,6 +18,7 @@ from benchmarks.nexmark.dataset import add_parameters
 from benchmarks.nexmark.events import Parameters
 from benchmarks.nexmark.report import notes, table
 from benchmarks.nexmark.runner import Runner
+from benchmarks.nexmark.targets import verdicts
 
 
 def main() -> None:
@@ -37,13 +38,15 @@ def main() -> None:
     contestants = [contestant for contestant in CONTESTANTS if contestant.name in only]
     with tempfile.TemporaryDirectory(prefix="hindstream-nexmark-") as folder:
         measured = Runner(Path(folder), parameters).run(contestants, queries, repeats)
-    print(f"\n{table(measured, contestants)}\n\n{notes(contestants)}")
+    found = verdicts(measured)
+    print(f"\n{table(measured, contestants)}\n\n{notes(contestants)}\n", *found, sep="\n")
     result = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
         "parameters": asdict(parameters),
         "settings": {contestant.name: contestant.settings for contestant in contestants},
         "measured": [one.as_json() for one in measured],
+        "targets": [verdict.as_json() for verdict in found],
     }
     output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if any(one.differences for one in measured):

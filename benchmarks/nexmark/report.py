@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from benchmarks.nexmark.answers import ANSWERS
 from benchmarks.nexmark.contestants.contestant import Contestant
 from benchmarks.nexmark.published import PUBLISHED
+from benchmarks.nexmark.targets import QUANTITIES, geometric_mean, microseconds
 from benchmarks.report import aligned
 from benchmarks.runner import Measured
 from benchmarks.targets import US
@@ -25,16 +25,11 @@ def table(measured: Sequence[Measured], contestants: Sequence[Contestant]) -> st
     for query in queries:
         cells = [_cell(found.get((query, contestant.name)), contestant, query) for contestant in contestants]
         rows.append([query, *cells, *(_figure(published.us(query)) for published in PUBLISHED)])
-    ours = {query: found[query, US] for query in queries if (query, US) in found}
-    for what in ("net_us", "gross_us"):
-        base = {query: getattr(one, what) for query, one in ours.items() if not one.failed}
-        theirs = [
-            {q: getattr(one, what) for q in queries if (one := found.get((q, c.name))) and not one.failed}
-            for c in contestants
-        ]
+    for quantity in QUANTITIES:
+        ours = microseconds(measured, US, quantity)
+        theirs = [microseconds(measured, contestant.name, quantity) for contestant in contestants]
         theirs += [{q: us for q in queries if (us := published.us(q)) is not None} for published in PUBLISHED]
-        label = what.removesuffix("_us")
-        rows.append([f"{label} / Hindstream", *(_ratio(them, base) for them in theirs)])
+        rows.append([f"{quantity} / Hindstream", *(_ratio(them, ours) for them in theirs)])
     events = count_text(max(one.largest for one in measured if one.costs))
     legend = (
         f"{events} events; CPU microseconds an event, net / gross; peak memory; ± marks what is uncertain by more "
@@ -66,6 +61,5 @@ def _figure(us: float | None) -> str:
 
 
 def _ratio(theirs: dict[str, float], ours: dict[str, float]) -> str:
-    """The geometric mean, where both are above 0."""
-    logs = [math.log(theirs[q] / ours[q]) for q in ours if theirs.get(q, 0) > 0 and ours[q] > 0]
-    return f"{math.exp(sum(logs) / len(logs)):.2f} ({len(logs)})" if logs else ""
+    mean = geometric_mean(theirs, ours)
+    return "" if mean is None else f"{mean[0]:.2f} ({mean[1]})"
