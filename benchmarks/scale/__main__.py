@@ -18,6 +18,7 @@ from benchmarks.scale.ingest import Ingest
 from benchmarks.scale.measurement import Measurement
 from benchmarks.scale.memory import Memory
 from benchmarks.scale.object_store import ObjectStore
+from benchmarks.scale.profiling import Profile
 from benchmarks.scale.scheduled import Scheduled
 from benchmarks.scale.slices import Slices
 from benchmarks.scale.start import Start
@@ -27,7 +28,7 @@ from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
 MEASUREMENTS: tuple[Measurement, ...] = (
     Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest(), FirstAnswer(), Waiting(), Scheduled(),
-    Estimates(),
+    Estimates(), Profile(),
 )  # fmt: skip
 
 

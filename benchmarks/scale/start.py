@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from benchmarks.scale.imports import STANDARD, imported_ms
 from benchmarks.scale.measurement import Figure, Measurement
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ USED_BY_TASKS = frozenset({
 
 BROUGHT_ALONG = frozenset({"cffi", "charset_normalizer", "pandas", "pycparser", "scipy", "yaml"})
 """What pyarrow (pandas, at its first array), numba and numpy import of their own accord: shown, but not counted."""
-
-_IMPORT = re.compile(r"import time: +(\d+) \| +\d+ \| +(\S+)")
 
 
 @dataclass
@@ -66,9 +63,5 @@ def _packages(module: str) -> dict[str, float]:
     """Milliseconds that the import of ``module`` spends in each package that is not the standard library's or ours."""
     code = f"import {module}"
     done = subprocess.run([sys.executable, "-X", "importtime", "-c", code], check=True, capture_output=True, text=True)
-    spent: dict[str, float] = defaultdict(float)
-    for microseconds, name in _IMPORT.findall(done.stderr):
-        package = name.partition(".")[0]
-        if package not in sys.stdlib_module_names and package != module.partition(".")[0]:
-            spent[package] += int(microseconds) / 1000
-    return spent
+    ours = module.partition(".")[0]
+    return {name: ms for name, ms in imported_ms(done.stderr).items() if name not in {STANDARD, ours}}

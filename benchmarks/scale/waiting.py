@@ -43,7 +43,7 @@ class Waiting(Measurement):
 
     def figures(self, folder: Path) -> Iterator[Figure]:
         """See `Measurement`."""
-        shop = self._prepared(folder)
+        shop = self.prepared(folder)
         run = [HINDSTREAM, "run", "jobs/orders_by_day.py:job"]
         local = [*run, "--engine", "local"]
         bare = self._typical([sys.executable, "-c", _TEN_ROWS], shop)
@@ -57,12 +57,12 @@ class Waiting(Measurement):
         yield from _both("... with nothing to do", self._in_session(local, shop), 0.5)
         yield self._further_slice(folder)
         demo = [HINDSTREAM, "demo", "--fresh"]
-        costs = [self._measured(demo, folder) for _ in range(self.demos)]
+        costs = [self.measured(demo, folder) for _ in range(self.demos)]
         yield from _both("hindstream demo --fresh, twelve months", _median(costs), 15)
 
     def local_starts(self, folder: Path) -> dict[str, Cost]:
         """Medians of a local run from cold, with nothing to do, and in a session: what `benchmarks.guard` looks at."""
-        shop = self._prepared(folder)
+        shop = self.prepared(folder)
         local = [HINDSTREAM, "run", "jobs/orders_by_day.py:job", "--engine", "local"]
         return {
             "start": self._typical(local, shop, fresh=True),
@@ -70,19 +70,19 @@ class Waiting(Measurement):
             "start-in-session": self._in_session(local, shop, fresh=True),
         }
 
-    def _prepared(self, folder: Path) -> Path:
+    def prepared(self, folder: Path) -> Path:
         """A project."""
         runtime = folder / "run"  # where no session waits
         runtime.mkdir()
-        self._environment = os.environ | {"HINDSTREAM_DATA_DOCS": "failed", "XDG_RUNTIME_DIR": str(runtime)}
-        self._log = folder / "log"
+        self.environment = os.environ | {"HINDSTREAM_DATA_DOCS": "failed", "XDG_RUNTIME_DIR": str(runtime)}
+        self.log = folder / "log"
         return self._shop(folder)
 
     def _shop(self, folder: Path) -> Path:
-        """A project with its topic loaded; what runs add to it, `_forget` takes away."""
-        self._measured([HINDSTREAM, "init", "shop"], folder)
+        """A project with its topic loaded; what runs add to it, `forget` takes away."""
+        self.measured([HINDSTREAM, "init", "shop"], folder)
         shop = folder / "shop"
-        self._measured([HINDSTREAM, "ingest", "jobs/lake.py:orders"], shop)
+        self.measured([HINDSTREAM, "ingest", "jobs/lake.py:orders"], shop)
         return shop
 
     def _typical(
@@ -91,20 +91,20 @@ class Waiting(Measurement):
         costs = []
         for _ in range(self.repeats):
             if fresh:
-                _forget(place)
-            costs.append(self._measured(command, place, session))
+                forget(place)
+            costs.append(self.measured(command, place, session))
         return _median(costs)
 
     def _in_session(self, command: Sequence[str], place: Path, *, fresh: bool = False) -> Cost:
         """What each further command adds to a session, over all processes; the memory is that of all."""
-        with warm_session(self._environment) as session:
-            self._measured(command, place, session)  # not counted: the first
+        with warm_session(self.environment) as session:
+            self.measured(command, place, session)  # not counted: the first
             return self._typical(command, place, fresh=fresh, session=session)
 
     def _further_slice(self, folder: Path) -> Figure:
         """What a month adds to a backfill of the demo's job."""
         warehouse = folder / "months"
-        self._measured([sys.executable, "-c", _ARCHIVE, str(warehouse)], folder)
+        self.measured([sys.executable, "-c", _ARCHIVE, str(warehouse)], folder)
         command = [
             HINDSTREAM, "backfill", "hindstream.demo.job:job", "--warehouse", str(warehouse), "--every", "month",
             "--timezone", "America/New_York", "--airflow-home", str(folder / "airflow"), "--from", "2013-01-01",
@@ -114,17 +114,17 @@ class Waiting(Measurement):
             of = {}
             for months in (2, _MONTHS):
                 shutil.rmtree(folder / "airflow", ignore_errors=True)
-                _forget(folder, "months", ("flights-once", "delays-by-hour"))
+                forget(folder, "months", ("flights-once", "delays-by-hour"))
                 end = f"2013-{months + 1:02}-01" if months < _MONTHS else "2014-01-01"
-                of[months] = self._measured([*command, "--to", end], folder).wall_seconds
+                of[months] = self.measured([*command, "--to", end], folder).wall_seconds
             walls.append((of[_MONTHS] - of[2]) / (_MONTHS - 2))
         name = "each further slice of a backfill through Airflow, 30,000 records, 25 checks"
         return Figure(name, median(walls), "s", at_most=0.6, details={"least": min(walls), "most": max(walls)})
 
-    def _measured(self, command: Sequence[str], place: Path, session: WarmSession | None = None) -> Cost:
+    def measured(self, command: Sequence[str], place: Path, session: WarmSession | None = None) -> Cost:
         if session is not None:
-            return session.measure(command, log=self._log, folder=place)
-        return measure(command, environment=self._environment, log=self._log, folder=place)
+            return session.measure(command, log=self.log, folder=place)
+        return measure(command, environment=self.environment, log=self.log, folder=place)
 
 
 _ARCHIVE = """
@@ -135,7 +135,7 @@ prepare_topics(Storage(sys.argv[1]), announce=print)
 """
 
 
-def _forget(place: Path, warehouse: str = "warehouse", sinks: Sequence[str] = ("orders-by-day",)) -> None:
+def forget(place: Path, warehouse: str = "warehouse", sinks: Sequence[str] = ("orders-by-day",)) -> None:
     """Takes away what runs have made."""
     shutil.rmtree(place / warehouse / "jobs", ignore_errors=True)
     for sink in sinks:
