@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from statelib.commits.rollback import rollback
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, find_result
 from statelib.job.job import Job
@@ -171,3 +172,22 @@ def _dropped(events: list[tuple[int, Any, Any, int]], key: str, start: int, made
         if rule and one == key and (offset in within or value["id"] in ids) and offset not in made:
             dropped.add((offset, rule))
     return dropped
+
+
+@pytest.mark.parametrize("name", ["windows", "elsewhere", "near"])
+def test_what_the_end_of_the_input_lets_go(name: str, tmp_path: Path) -> None:
+    pipeline = run(tmp_path, JOBS[name](), history(7, 12, in_order=False), [40])
+    pipeline.run(end_of_input="seal")
+    partition, offset, *_ = pipeline.output(OUT)[-1]
+    explanation = explained(pipeline, partition, offset)
+    assert (explanation.reproduced, explanation.minimal) == (True, True)
+    assert explanation.contributions
+
+
+def test_a_rollback_is_no_part_of_the_history(tmp_path: Path) -> None:
+    pipeline = run(tmp_path, elsewhere(), history(3, 20, in_order=True), [60, None])
+    rollback(pipeline.warehouse, pipeline.name, 1, now_ms=0)
+    pipeline.run()
+    partition, offset, *_ = pipeline.output(OUT)[-1]
+    explanation = explained(pipeline, partition, offset)
+    assert (explanation.result.commit, explanation.reproduced, explanation.minimal) == (4, True, True)
