@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ from hindstream.report.layout import report_path
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline, plan, replay, replay_here
 from statelib.commits import CommitLog, NothingToDo, Runs
+from statelib.commits.fork import fork
 from statelib.errors.kinds import InternalError, RetryableError
 from statelib.job.job import load_job
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders
+from tests.hindstream.spark.orders_job import SINK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +33,9 @@ def local(tmp_path: Path) -> Settings:
     return settings
 
 
-def digests(settings: Settings) -> list[Any]:
+def digests(settings: Settings, job: str = "orders") -> list[Any]:
     """What commits are made of, without the names of files."""
-    log = CommitLog(open_warehouse(settings), "orders")
+    log = CommitLog(open_warehouse(settings), job)
     return [
         [
             sorted((sink.topic, sink.file.partition, sink.file.rows, sink.file.sha256) for sink in commit.sinks),
@@ -90,6 +93,26 @@ def test_the_bytes_are_those_of_spark(local: Settings, tmp_path: Path) -> None:
         made.append((digests(settings), audits))
     assert made[0][0] == made[1][0]
     assert made[0][1] == made[1][1]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_the_bytes_of_a_fork_are_those_of_spark(local: Settings, tmp_path: Path) -> None:
+    warehouse, made = open_warehouse(local), []
+    pipeline.run_slice(load_job(f"{JOB_FILE}:job"), local, DAY_MS)
+    fork(warehouse, "orders", "tried", now_ms=0)
+    for engine in ("local", "spark"):
+        settings = make_settings(tmp_path / engine, fork="tried").model_copy(update={"engine": engine})
+        shutil.copytree(local.warehouse, settings.warehouse)
+        job = load_job(f"{JOB_FILE}:job", fork=settings.fork)
+        for until in (2 * DAY_MS, None):
+            done = pipeline.run_slice(job, settings, until)
+            assert isinstance(done, pipeline.SliceResult)
+            assert done.audit.success
+        made.append(digests(settings, "tried"))
+        assert len(made[-1]) == 3
+    assert made[0] == made[1]
+    assert any(rows for topic, _, rows, _ in made[0][-1][0] if topic == f"{SINK}.tried")
 
 
 def test_no_spark_and_no_great_expectations_are_loaded(local: Settings) -> None:
