@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from statelib.commits.job_names import check_job_name
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
@@ -84,8 +85,13 @@ def job_and_commit(reference: str, settings: Settings) -> tuple[str, int | None]
 
 
 def job_name(reference: str, settings: Settings) -> str:
-    """The name of a job that is given by name or by where it is; of the fork as which it is to run."""
+    """The name of a job that is given by name or by where it is; of the fork as which it is to run.
+
+    Raises:
+        ConfigurationError: No job can have that name, or there is none where it is said to be.
+    """
     if ":" not in reference and not reference.endswith(".py"):
+        check_job_name(reference)
         return reference
     from statelib.job.job import load_job  # noqa: PLC0415
 

@@ -15,6 +15,8 @@ from hindstream.slices import time_of
 from hindstream.spark.phases.task_work import task_settings
 from statelib.columns.times import instant_text
 from statelib.commits.archives import open_archive
+from statelib.commits.layout import late_topic, quarantine_topic
+from statelib.commits.standing import standing_commit
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, find_result, result_at
@@ -81,12 +83,17 @@ def print_explanation(job: Job, asked: Asked, settings: Settings, *, limit: int,
 
 
 def _found(job: Job, asked: Asked, warehouse: Storage) -> Found:
+    if asked.sink in {late_topic(job.name), quarantine_topic(job.name)}:
+        what = "this topic has no results, but source records that the job set apart"
+        step = f"hindstream show {asked.sink} shows where each of them comes from, and why it is there"
+        raise ConfigurationError(what, topic=asked.sink, next_step=step)
     if asked.sink not in job.topology.sink_topics:
         step = f"one of: {', '.join(job.topology.sink_topics)}"
         raise ConfigurationError("the job does not write this topic", topic=asked.sink, next_step=step)
     if (asked.key is None) == (asked.record is None):
         what = "there is no result to explain" if asked.key is None else "a key and a record are given"
         raise ConfigurationError(what, next_step="give either the result's KEY or --record PARTITION:OFFSET")
+    standing_commit(warehouse, job.name, asked.commit)  # without one there need not be a topic
     if asked.record is not None:
         partition, colon, offset = asked.record.partition(":")
         if not (colon and partition.isdecimal() and offset.isdecimal()):

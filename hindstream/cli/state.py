@@ -180,6 +180,11 @@ def _print_preview(preview: RollbackPreview, out: Results, *, supersede: bool) -
     for topic, gone in sorted(preview.topics.items()):
         out.say(f"  {topic}: {counted(gone.rows, 'record')} in {counted(gone.files, 'file goes', 'files go')}.")
     out.say(f"To come as far again, {counted(preview.records, 'record has', 'records have')} to be replayed.")
+    if preview.forks:
+        out.say(
+            f"Forks that go on from them: {', '.join(preview.forks)}. Their state and their own records stay, but the"
+        )
+        out.say("records before the fork go, so that their whole history can no longer be read.")
     if preview.open_run is not None:
         out.say(_in_the_way(preview.open_run, supersede=supersede))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.forks import forked_from, forks_of
 from statelib.commits.hold import check_free
+from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.maintain import free_state
 from statelib.commits.rollback import check_no_replay_open
@@ -36,7 +37,7 @@ class Dropped:
     Attributes:
         job: The fork.
         forked_from: The job that it stood on.
-        topics: The topics that it had written.
+        topics: The topics that it had written, of those that were still there.
         files: How many files went, documents included, of this call.
         size_bytes: How large they were.
     """
@@ -60,6 +61,7 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
     Raises:
         ConfigurationError: The job is no fork; other forks stand on it; somebody holds it; or a run is open.
     """
+    check_job_name(job)
     check_free(warehouse, job, _HOLDER)
     record = Dropping.read_if_present(warehouse, JobLayout(job).dropping)
     if record is None:
@@ -67,7 +69,10 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
     _check_no_forks(warehouse, job)
     layout = JobLayout(job)
     files = size_bytes = 0
+    gone = []
     for topic in record.topics:
+        if warehouse.list(f"{topic_path(topic)}/_delta_log"):
+            gone.append(topic)
         # The log goes first: without one there is no such topic.
         for folder in (f"{topic_path(topic)}/_delta_log", topic_path(topic)):
             count, size = _delete(warehouse, folder)
@@ -85,7 +90,7 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
     step("drop.released")
     warehouse.delete(layout.dropping)
     warehouse.remove_empty_folders(layout.root)
-    return Dropped(job, record.forked_from, record.topics, files + count, size_bytes + size)
+    return Dropped(job, record.forked_from, tuple(gone), files + count, size_bytes + size)
 
 
 def _begin(warehouse: Storage, job: str, *, now_ms: int, supersede: bool) -> Dropping:

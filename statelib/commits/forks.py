@@ -25,7 +25,7 @@ from statelib.documents.upkeep import ForkReference
 from statelib.errors.kinds import CorruptedDataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from statelib.documents.manifests import ForkedFrom
     from statelib.storage import Storage
@@ -37,6 +37,22 @@ def forks_of(warehouse: Storage, job: str) -> tuple[str, ...]:
     """The forks that stand on a job, or are being made or dropped; by name."""
     names = (entry.path.rpartition("/")[2] for entry in warehouse.list(f"{JobLayout(job).root}/forks"))
     return tuple(sorted(match["fork"] for match in map(_REFERENCE.fullmatch, names) if match))
+
+
+def forks_on(warehouse: Storage, job: str, commits: Collection[int]) -> tuple[str, ...]:
+    """The forks whose sinks go on from some commits of a job, and those that stand on these; by name."""
+    found = set()
+    for fork in forks_of(warehouse, job):
+        reference = read_reference(warehouse, job, fork)
+        if reference is not None and reference.commit in commits:
+            found |= {fork, *_forks_below(warehouse, fork)}
+    return tuple(sorted(found))
+
+
+def _forks_below(warehouse: Storage, job: str) -> Iterator[str]:
+    for fork in forks_of(warehouse, job):
+        yield fork
+        yield from _forks_below(warehouse, fork)
 
 
 def forked_from(warehouse: Storage, job: str) -> ForkedFrom | None:

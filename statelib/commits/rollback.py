@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.expiry import check_restorable
+from statelib.commits.forks import forks_on
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, rolled_back, run_id
 from statelib.commits.lost_plans import ensure_plan
@@ -54,6 +55,7 @@ class RollbackPreview:
         topics: By sink topic, what goes.
         records: How many records of the sources will have to be replayed to come as far again; holes not counted.
         open_run: A run that would lose its commit number; None: there is none.
+        forks: Forks whose history begins with records that go. They are not touched, but that beginning is lost.
     """
 
     to: int
@@ -62,6 +64,7 @@ class RollbackPreview:
     topics: Mapping[str, TakenBack]
     records: int
     open_run: str | None
+    forks: tuple[str, ...] = ()
 
 
 def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
@@ -88,6 +91,7 @@ def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
         topics=topics,
         records=sum(plan.records for plan in plans),
         open_run=open_replay(warehouse, job, head),
+        forks=forks_on(warehouse, job, _standing(log, to, head)),
     )
 
 
@@ -135,6 +139,12 @@ def _to_take_back(log: CommitLog, to: int, head: int) -> list[Commit]:
     later = [log.read(n) for n in range(to + 1, head + 1)]
     gone_before = rolled_back(later)
     return [commit for commit in later if commit.commit not in gone_before and commit.rolled_back_to is None]
+
+
+def _standing(log: CommitLog, to: int, head: int) -> set[int]:
+    """The commits after ``to`` that have not been taken back yet, rollbacks among them."""
+    later = range(to + 1, head + 1)
+    return {*later} - rolled_back(map(log.read, later)).keys()
 
 
 def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, rolled_back
 from statelib.errors.kinds import ConfigurationError
 
@@ -16,14 +17,15 @@ def standing_commit(warehouse: Storage, job: str, n: int | None = None) -> Commi
     """Commit ``n`` of a job, None: the newest, whose records are those that the sinks have.
 
     Raises:
-        ConfigurationError: There is no such commit, or it has been rolled back since.
+        ConfigurationError: No job can have that name; or there is no such commit, or it has been rolled back since.
         CorruptedDataError: The document of a commit is damaged.
     """
+    check_job_name(job)
     log = CommitLog(warehouse, job)
     head = log.head_number()
     look = f"hindstream state {job}"
     if not head:
-        step = "name a job that has run: hindstream status lists them"
+        step = "name a job that has run: hindstream jobs lists them"
         raise ConfigurationError("the job has no commits", job=job, next_step=step)
     wanted = head if n is None else n
     if not 1 <= wanted <= head:

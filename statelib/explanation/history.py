@@ -50,6 +50,14 @@ def slices_until(warehouse: Storage, job: str, topology: Topology, commit: int |
     for before, one in zip([None, *commits], commits, strict=False):
         if one.commit in gone or one.rolled_back_to is not None:
             continue
+        if one.forked_from is not None:
+            base = one.forked_from
+            what = f"results of forks cannot be explained yet, and the job is a fork of {base.job}@{base.commit}"
+            step = (
+                f"explain the result in {base.job}, as of --commit {base.commit} or later; or run the changed topology"
+                " under a new name: it replays from the beginning, and can be explained"
+            )
+            raise ConfigurationError(what, job=job, next_step=step)
         if one.instead_of_replay is not None:
             what = f"commit {one.commit} was {one.instead_of_replay}: its state came from elsewhere"
             raise ConfigurationError(what, job=job, next_step="explain results of a job that began with an empty state")

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.times import instant_text
 from statelib.columns.windowed_type import is_windowed_struct
 from statelib.commits.archives import open_archive
 from statelib.commits.standing import standing_commit
 from statelib.errors.kinds import ConfigurationError
+from statelib.serdes.json import readable_json
 from statelib.topics.look_up import Stretch, find, partitions_of
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from statelib.explanation.history import Slice
     from statelib.storage import Storage
+    from statelib.topics.archive import TopicArchive
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ def find_result(
     Raises:
         ConfigurationError: There is no such record, commit or topic; or keys are not windowed.
     """
-    ends = standing_commit(warehouse, job, commit).sink_offsets().get(topic, {})
+    standing = standing_commit(warehouse, job, commit)
+    ends = standing.sink_offsets().get(topic, {})
     archive = open_archive(warehouse, topic)
     if window_start_ms is not None:
         key_type = archive.table_schema.field("key").type
@@ -70,15 +74,30 @@ def find_result(
             )
         start_type = key_type.field("window_start").type
         start = pa.scalar(window_start_ms, pa.timestamp("ms", start_type.tz)).cast(start_type).as_py()
-        keys = [{**key, "window_start": start} for key in keys]
+        within = [{**key, "window_start": start} for key in keys]
+        if (found := _newest(archive, topic, within, ends)) is not None:
+            return found
+    found = _newest(archive, topic, keys, ends)
+    if found is not None and window_start_ms is None:
+        return found
+    place = {"topic": topic, "key": ", ".join(map(readable_json, keys[:1])), "commit": standing.commit}
+    if found is not None and window_start_ms is not None:
+        what = "the sink has records of this key, but none of a window that begins then"
+        step = f"hindstream show {topic} KEY shows its windows; leave --window out for its newest record"
+        raise ConfigurationError(what, **place, window=instant_text(window_start_ms), next_step=step)
+    step = f"hindstream show {topic} shows which keys there are"
+    raise ConfigurationError("the sink has no record of this key there", **place, next_step=step)
+
+
+def _newest(archive: TopicArchive, topic: str, keys: Sequence[Any], ends: dict[int, int]) -> Found | None:
+    """The newest record of some keys before the ends of the partitions."""
     for partition in partitions_of(archive, keys):
         newest = None
         for table in find(archive, partition, Stretch(end_offset=ends.get(partition, 0)), keys):
             newest = table.slice(table.num_rows - 1).combine_chunks().to_batches()[0]
         if newest is not None:
             return Found(topic, partition, newest.column("offset")[0].as_py(), newest)
-    step = f"hindstream show {topic} shows which keys there are"
-    raise ConfigurationError("the sink has no record of this key there", topic=topic, next_step=step)
+    return None
 
 
 def result_at(warehouse: Storage, topic: str, partition: int, offset: int) -> Found:

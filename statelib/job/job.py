@@ -90,6 +90,7 @@ class Job:
         Raises:
             ConfigurationError: The name is this job's, or cannot be a job's; or a sink's name would be too long.
         """
+        check_job_name(name)
         if name == self.name:
             step = "give the fork another name than the job's"
             raise ConfigurationError("a job cannot be a fork of itself", job=name, next_step=step)

@@ -172,7 +172,7 @@ def test_nothing_of_the_state_is_read_or_written(warehouse, four_commits, monkey
 
 @pytest.mark.parametrize(("arguments", "what", "step"), [
     (("counting", "new", 9), "no such commit: the job has the commits 1 to 4", "hindstream state counting"),
-    (("nobody", "new"), "the job has no commits", "hindstream status"),
+    (("nobody", "new"), "the job has no commits", "hindstream jobs"),
     (("counting", "counting"), "there is a job of this name already", "choose another name"),
     (("counting", "a/b"), "this cannot be a job's name", "use letters"),
     (("counting", "fork", 2), "a fork of this name already, of counting at commit 3", "hindstream drop fork"),
@@ -286,6 +286,22 @@ def test_a_rollback_behind_the_fork_takes_its_history(warehouse, four_commits, r
     assert not verify(warehouse, "new", everything=True).damages
 
 
+def test_a_rollback_says_which_forks_lose_their_beginning(warehouse, four_commits, run):
+    def told(to):
+        return preview_rollback(warehouse, "counting", to).forks
+
+    for base, new, n in (("counting", "at-2", 2), ("counting", "at-3", 3), ("at-3", "on-it", 1)):
+        fork(warehouse, base, new, n, now_ms=0)
+    assert (told(1), told(2), told(3)) == (("at-2", "at-3", "on-it"), ("at-3", "on-it"), ())
+    rollback(warehouse, "counting", 2, now_ms=0)
+    fork(warehouse, "counting", "at-5", 5, now_ms=0)
+    assert told(1) == ("at-2", "at-5")  # what was lost before is not told again
+    rollback(warehouse, "counting", 1, now_ms=0)
+    for new in ("at-2", "at-3", "on-it", "at-5"):
+        with pytest.raises(ConfigurationError, match="records before the fork"):
+            sink_history(warehouse, new)
+
+
 def test_a_fork_is_rolled_back_to_its_beginning(warehouse, four_commits, run, scratch):
     made = fork(warehouse, "counting", "new", 2, now_ms=77)
     run(3, "new")
@@ -338,7 +354,7 @@ def test_dropped_nothing_of_it_is_left(warehouse, four_commits, run, scratch):
     run(4, "new")
     maintain(warehouse, "counting", Retention(4), now_ms=0)
     done = drop_fork(warehouse, "new", now_ms=78)
-    assert (done.forked_from, done.topics) == ("counting", ("counts.new", "new-late", "new-quarantine"))
+    assert (done.forked_from, done.topics) == ("counting", ("counts.new",))
     after = [(entry.path, entry.size_bytes) for entry in warehouse.list()]
     changed = {path for path, _ in {*before} ^ {*after}}
     assert changed <= {"jobs/counting/maintenance.json"}

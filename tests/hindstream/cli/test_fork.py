@@ -26,6 +26,7 @@ job = Job(
     expectations={"counts": (expect("expect_column_values_to_not_be_null", column="key"),)},
     figures=lambda warehouse: (),
 )
+never_run = Job("never", builder.build())
 """
 
 
@@ -63,7 +64,9 @@ def test_from_the_fork_to_its_end(pipeline, tmp_path) -> None:
     assert not json.loads(done(tmp_path, "state", "verify", "longer", "--all", "--output", "json"))["damages"]
     assert "fork of counting@1" in done(tmp_path, "jobs")
     assert "the job is no fork" in done(tmp_path, "drop", "counting", "--yes", code=78)
-    assert done(tmp_path, "drop", "longer", "--yes").startswith("longer is gone: ")
+    dropped = done(tmp_path, "drop", "longer", "--yes")
+    assert dropped.startswith("longer is gone: ")
+    assert dropped.endswith(", and its topics counts.longer.\n")
     after = sorted(entry.path for entry in pipeline.warehouse.list())
     assert [path for path in after if path not in before] == ["jobs/counting/maintenance.json"]
     assert "there is no such fork" in done(tmp_path, "run", "jobs.py:job", *local, code=78)
@@ -76,9 +79,30 @@ def test_from_the_fork_to_its_end(pipeline, tmp_path) -> None:
     (("drop", "nothing", "--yes"), "there is no such fork"),
     (("run", "jobs.py:job", "--fork", "new", "--dry-run"), "make it: hindstream fork JOB new"),
     (("run", "jobs.py:job", "--fork", "counting", "--dry-run"), "a job cannot be a fork of itself"),
+    (("run", "jobs.py:job", "--fork", "a name", "--dry-run"), "this cannot be a job's name (job a name)"),
+    (("explain", "jobs.py:never_run", "counts", "k"), "the job has no commits (job never)"),
+    (("fork", "elsewhere", "new"), "hindstream jobs lists them"),
+    (("fork", "../counting", "new"), "this cannot be a job's name"),
+    (("drop", "../counting", "--yes"), "this cannot be a job's name"),
+    (("state", "list", "../counting"), "this cannot be a job's name"),
 ])  # fmt: skip
 def test_what_is_refused(pipeline, tmp_path, arguments, told) -> None:
     assert told in done(tmp_path, *arguments, code=78)
+
+
+def test_a_rollback_behind_forks_says_what_they_lose(pipeline, tmp_path) -> None:
+    for job, new in (("counting@1", "kept"), ("counting@2", "first"), ("first", "second")):
+        done(tmp_path, "fork", job, new)
+    told = done(tmp_path, "state", "rollback", "counting", "--to", "1", "--dry-run")
+    assert "Forks that go on from them: first, second." in told
+
+
+def test_the_results_of_a_fork_are_explained_in_its_job(pipeline, tmp_path) -> None:
+    done(tmp_path, "fork", "counting@1", "new")
+    done(tmp_path, "run", "jobs.py:job", "--engine", "local", "--fork", "new")
+    told = done(tmp_path, "explain", "jobs.py:job", "counts.new", "k1", "--set", "fork=new", code=78)
+    assert "the job is a fork of counting@1" in told
+    assert "explain the result in counting, as of --commit 1 or later" in told
 
 
 def test_from_python(pipeline, tmp_path) -> None:
