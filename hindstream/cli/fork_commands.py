@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -53,3 +53,42 @@ def drop(
     from hindstream.cli.fork import drop_job  # noqa: PLC0415
 
     drop_job(fork, given_settings(settings, warehouse=warehouse), yes=yes, supersede=supersede, output=output)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="JOB or JOB@COMMIT; the job: its name, or FILE.py:NAME.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="What A is compared with; the same.")],
+    sinks: Annotated[
+        list[str] | None,
+        typer.Option("--sink", metavar="NAME|A=B", help="Only this sink; may be repeated. Default: all of both."),
+    ] = None,
+    by: Annotated[
+        Literal["latest", "set", "order"] | None,
+        typer.Option(help="Newest value of each key; all records in any order; in order. Default: by the topology."),
+    ] = None,
+    tolerances: Annotated[
+        list[str] | None,
+        typer.Option("--tolerance", metavar="[FIELD=]NUMBER", help="By how much numbers may differ; repeatable."),
+    ] = None,
+    ignored: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="FIELD", help="Leave out a field: value.debug, timestamp; repeatable."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Number of examples of each kind.")] = 3,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Compare the sinks of two jobs, or of two commits. The exit code is 0 if they are equal, and 1 if they differ.
+
+    Records that a fork and its job share are not read. The warehouse is only read.
+
+    Example: hindstream diff flight-delays longer-grace
+    """
+    from hindstream.cli.diff import Asked, print_difference, rules_of  # noqa: PLC0415
+    from statelib.comparison.sinks import JobCommit  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    asked = Asked(sinks or (), by, rules_of(tolerances or (), ignored or ()), limit)
+    one, other = (JobCommit(*job_and_commit(reference, given)) for reference in (a, b))
+    print_difference(one, other, asked, given, output=output)

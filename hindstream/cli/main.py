@@ -92,7 +92,7 @@ _COMMANDS = {
         look_commands.inspect,
         look_commands.explain,
     ),
-    TRY: (fork_commands.fork, fork_commands.drop),
+    TRY: (fork_commands.fork, fork_commands.diff, fork_commands.drop),
     MEND: (run_commands.release, run_commands.data_docs),
     LIVE: (live_commands.handover, live_commands.takeover),
     PHASES: (run_commands.plan,),

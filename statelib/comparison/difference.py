@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Difference:
         fields: Those that changed, most often changed first.
         examples: Of ``changed``, ``only_a`` and ``only_b`` the first ones by key; of ``order`` by partition and offset.
         times: When what differs happened.
+        common_key: What the keys of all rows that differ have in common: by path (``key``, ``key.origin``) the value.
         is_compared: False: keys of such types cannot be compared.
     """
 
@@ -76,6 +77,7 @@ class Difference:
     fields: tuple[FieldDifference, ...]
     examples: dict[str, tuple[Example, ...]]
     times: TimeCounts | None
+    common_key: dict[str, Any] = field(default_factory=dict)
     is_compared: bool = True
 
     @property

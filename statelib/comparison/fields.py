@@ -10,9 +10,11 @@ import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import is_any_list
 from statelib.columns.windowed_type import archived_type
+from statelib.errors.did_you_mean import did_you_mean
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 TIMESTAMP = "timestamp"
 HEADERS = "headers"
@@ -136,6 +138,36 @@ def common_fields(
         times = [Field(TIMESTAMP, (), pa.timestamp("ms", "UTC")), Field(HEADERS, (), pa.null())]
         fields += [found for found in times if not rules.ignores(found.path)]
     return Fields(key, tuple(fields), tuple(differences))
+
+
+def check_paths(rules: Rules, values: Sequence[pa.DataType]) -> None:
+    """Refuses rules for fields that no side has.
+
+    Args:
+        rules: They may be meant for one of several sinks.
+        values: The types of the values of all sides.
+
+    Raises:
+        ConfigurationError: There is no such field, or a tolerance is for a field that is no number.
+    """
+    if all(pa.types.is_null(type_) for type_ in values):
+        return  # nothing has been written yet
+    paths = dict(pair for type_ in values for pair in _paths(type_, VALUE))
+    numbers = [path for path, type_ in paths.items() if is_number(type_)]
+    for names, known, what in (
+        (sorted(rules.ignored), [*paths, TIMESTAMP, HEADERS], "there is no such field"),
+        (sorted(rules.tolerances), numbers, "there is no such field of numbers"),
+    ):
+        for name in names:
+            if name not in known:
+                raise ConfigurationError(what, field=name, next_step=did_you_mean(name, known, "one of:"))
+
+
+def _paths(type_: pa.DataType, path: str) -> Iterator[tuple[str, pa.DataType]]:
+    yield path, type_
+    if pa.types.is_struct(type_):
+        for inner in type_:
+            yield from _paths(inner.type, f"{path}.{inner.name}")
 
 
 def _common(a: pa.DataType, b: pa.DataType, steps: tuple[str, ...]) -> Iterator[Field | SchemaDifference]:

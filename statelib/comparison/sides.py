@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.sink_history import Segment
-from statelib.topics.schema_changes import read_as
+from statelib.errors.kinds import InputError
+from statelib.topics.schema_changes import DoesNotFitError, read_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -115,10 +116,21 @@ class _Records:
         last = self.end if end is None else end
         archive = open_archive(self.warehouse, self.segment.topic)
         columns = ["key", "value", "timestamp", "headers"]
+        at = 0
         for batch in archive.reader(
             self.segment.partition, first + start, first + last, columns=columns, batch_rows=self.batch_rows
         ):
-            value = read_as(batch.column("value"), self.value)  # before a fork, values may have had other fields
+            try:
+                value = read_as(batch.column("value"), self.value)  # before a fork, values may have had other fields
+            except DoesNotFitError as error:
+                raise InputError(
+                    f"a record does not fit the newest type of the topic: {error}",
+                    topic=self.segment.topic,
+                    partition=self.segment.partition,
+                    offset=first + start + at + error.row,
+                    next_step="compare a commit before the type changed",
+                ) from None
+            at += len(batch)
             yield batch.set_column(batch.schema.get_field_index("value"), "value", value)
 
 

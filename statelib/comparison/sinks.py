@@ -9,7 +9,7 @@ from statelib.commits.layout import Runs
 from statelib.commits.sink_history import sink_history
 from statelib.commits.standing import standing_commit
 from statelib.comparison.compare import EXAMPLES, compare
-from statelib.comparison.fields import Rules
+from statelib.comparison.fields import Rules, check_paths
 from statelib.comparison.sides import sides_of
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
@@ -103,15 +103,16 @@ def compare_sinks(
         examples: How many rows are shown of each kind.
 
     Raises:
-        ConfigurationError: There is no such job, commit or sink, or a commit has been rolled back since.
+        ConfigurationError: There is no such job, commit, sink or field, or a commit has been rolled back since.
         InputError: A file of a sink cannot be read.
     """
     made = [standing_commit(warehouse, of.job, of.commit) for of in (a, b)]
     histories = [sink_history(warehouse, of.job, of.commit) for of in (a, b)]
     pairs = _named(sinks, histories, a.job, b.job) if sinks else _matched(histories, a.job, b.job)
     found = []
-    for one, other in pairs:
-        sides = sides_of(warehouse, (one, histories[0][one]), (other, histories[1][other]))
+    opened = [sides_of(warehouse, (one, histories[0][one]), (other, histories[1][other])) for one, other in pairs]
+    check_paths(rules, [side.value for sides in opened for side in sides])
+    for (one, other), sides in zip(pairs, opened, strict=True):
         how = way or default_way(warehouse, a.job, made[0].fingerprint, one)
         difference = compare(*sides, how, resources, rules=rules, examples=examples)
         found.append(SinkDifference(one, other, difference))
@@ -146,8 +147,13 @@ def _is_of_table(sink: NodeDescription, nodes: Mapping[str, NodeDescription]) ->
 
 
 def _matched(histories: Sequence[Mapping[str, object]], a: str, b: str) -> list[tuple[str, str]]:
-    by_base = [{_base(topic, job): topic for topic in history} for history, job in zip(histories, (a, b), strict=True)]
-    return [(by_base[0][base], by_base[1][base]) for base in sorted(by_base[0].keys() & by_base[1].keys())]
+    same = histories[0].keys() & histories[1].keys()  # a fork's topics have the names of the job at the beginning
+    by_base = [
+        {_base(topic, job): topic for topic in history if topic not in same}
+        for history, job in zip(histories, (a, b), strict=True)
+    ]
+    others = [(by_base[0][base], by_base[1][base]) for base in by_base[0].keys() & by_base[1].keys()]
+    return sorted([*((topic, topic) for topic in same), *others])
 
 
 def _base(topic: str, job: str) -> str:

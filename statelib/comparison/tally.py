@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.windowed_type import is_windowed_struct
+from statelib.comparison.common_key import CommonKey
 from statelib.comparison.difference import Difference, FieldDifference
 from statelib.comparison.differing_rows import PLACE
 from statelib.comparison.examples import Examples, names_of, no_fields, sortable
@@ -49,6 +50,7 @@ class Tally:
         self._changed_of = {field.path: 0 for field in self._compared}
         self._numbers = {field.path: NumberTally() for field in self._compared if _has_difference(field)}
         self._times = TimeTally()
+        self._common_key = CommonKey()
         places = (a.place_of, b.place_of)
         self._examples = {kind: Examples(examples, places) for kind in ("changed", "only_a", "only_b")}
         self.equal = 0
@@ -59,6 +61,7 @@ class Tally:
         if not len(rows):
             return
         self._counts[kind] += len(rows)
+        self._common_key.add(_whole(rows, KEY))
         self._count_times(kind, rows)
         sides = (rows, None) if kind == "only_a" else (None, rows)
         self._examples[kind].add(self._order(rows), sides, no_fields(len(rows)))
@@ -83,6 +86,7 @@ class Tally:
                 self._numbers[field.path].add(numbers, hashes[are_there])
         chosen = pa.array(rows)
         a, b = a.take(chosen), b.take(chosen)
+        self._common_key.add(_whole(a, KEY))
         self._count_times("changed", a)
         names = [field.path for field in self._compared]
         fields = names_of([differs[rows] for differs in changed], names, len(rows))
@@ -113,6 +117,7 @@ class Tally:
             fields=tuple(sorted(found, key=lambda field: (-field.changed, field.path))),
             examples={kind: examples.result() for kind, examples in self._examples.items()},
             times=self._times.result(),
+            common_key=self._common_key.result(),
         )
 
     def _count_times(self, kind: str, rows: pa.Table) -> None:

@@ -1,0 +1,195 @@
+"""``hindstream diff``: the sinks of two jobs compared, as text and as data."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hindstream.console.json_lines import json_data, print_json
+from hindstream.console.numbers import count_text, percent_text
+from statelib.columns.times import instant_text
+from statelib.comparison.fields import Rules
+from statelib.comparison.matches import Resources
+from statelib.comparison.sinks import compare_sinks
+from statelib.errors.kinds import ConfigurationError
+from statelib.serdes.json import readable_json
+from statelib.storage.storage import existing_storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hindstream.console.json_lines import Output
+    from statelib.comparison.difference import Difference, Example, FieldDifference
+    from statelib.comparison.matches import Way
+    from statelib.comparison.sinks import JobCommit, SinkDifference, SinkDifferences
+    from statelib.settings.settings import Settings
+
+DIFFERENT = 1
+"""The exit code where there are differences."""
+
+_MOST_TIMES = 24
+_WIDTH = 160
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is compared, and how.
+
+    Attributes:
+        sinks: See `compare_sinks`.
+        way: See `compare_sinks`.
+        rules: What counts as equal.
+        limit: How many examples are shown of each kind.
+    """
+
+    sinks: Sequence[str]
+    way: Way | None
+    rules: Rules
+    limit: int
+
+
+def rules_of(tolerances: Sequence[str], ignored: Sequence[str]) -> Rules:
+    """What ``--tolerance`` and ``--ignore`` say.
+
+    Raises:
+        ConfigurationError: A tolerance is no number from 0.
+    """
+    of_all: float | None = None
+    of_fields = {}
+    for given in tolerances:
+        path, is_of_field, text = given.rpartition("=")
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if number < 0 or not isfinite(number):
+            step = "write --tolerance 1e-9, or --tolerance value.FIELD=0.01"
+            raise ConfigurationError("a tolerance is a number from 0", setting=given, next_step=step)
+        if is_of_field:
+            of_fields[path] = number
+        else:
+            of_all = number
+    return Rules(of_all, of_fields, frozenset(ignored))
+
+
+def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings, *, output: Output) -> None:
+    """Prints how two jobs differ; the exit code tells whether they do.
+
+    Raises:
+        ConfigurationError: See `compare_sinks`.
+        Exit: With the code `DIFFERENT`: there is a difference.
+    """
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
+    with tempfile.TemporaryDirectory(prefix="hindstream-diff-") as scratch:
+        found = compare_sinks(
+            warehouse,
+            a,
+            b,
+            Resources(Path(scratch)),
+            sinks=asked.sinks,
+            way=asked.way,
+            rules=asked.rules,
+            examples=asked.limit,
+        )
+    if output == "json":
+        print_json(json.loads(readable_json({"is_empty": found.is_empty, **json_data(found)})))
+    else:
+        typer.echo("\n".join(_lines(found)))
+    if not found.is_empty:
+        raise typer.Exit(DIFFERENT)
+
+
+def summary(name: str, difference: Difference) -> str:
+    """One sentence, as a person would say it in a review."""
+    if not difference.is_compared:
+        return f"{name} cannot be compared: its keys are of other types"
+    differing = difference.only_a + difference.only_b + difference.changed
+    if not differing:
+        what = "has other fields; all that both sides have is equal" if difference.schema else "is equal"
+        return f"{name} {what} ({count_text(difference.compared)} compared)"
+    share = percent_text(differing, difference.compared)
+    common = [f"{path} = {_json(value)}" for path, value in difference.common_key.items()]
+    behind = f", all of them of {' and '.join(common)}" if common and differing > 1 else ""
+    return f"{share} of {name} differ ({count_text(differing)} of {count_text(difference.compared)}){behind}"
+
+
+def _lines(found: SinkDifferences) -> Iterator[str]:
+    a, b = (f"{side.job}@{side.commit}" for side in (found.a, found.b))
+    yield f"A is {a}, B is {b}."
+    if not found.sinks:
+        yield "They have no sink in common. --sink A=B names two that are to be compared."
+    for sink in found.sinks:
+        yield summary(_name(sink), sink.difference) + "."
+    for side, topics in (("A", found.only_a), ("B", found.only_b)):
+        if topics:
+            yield f"Only {side} has {', '.join(topics)}."
+    for sink in found.sinks:
+        if not sink.difference.is_empty:
+            yield ""
+            yield from _of_sink(sink)
+
+
+def _name(sink: SinkDifference) -> str:
+    return sink.a if sink.a == sink.b else f"{sink.a} = {sink.b}"
+
+
+def _of_sink(sink: SinkDifference) -> Iterator[str]:
+    found = sink.difference
+    yield f"{_name(sink)}, by {found.way}"
+    counts = ("compared", "equal", "changed", "only_a", "only_b")
+    told = [
+        f"{name.replace('_a', ' in A').replace('_b', ' in B')} {count_text(getattr(found, name))}" for name in counts
+    ]
+    yield f"  {', '.join(told)}; {count_text(found.shared)} more are shared records, which are not read"
+    for field in found.schema:
+        compared = "" if field.is_compared else "; not compared"
+        yield f"  {field.path}: {field.a or 'not there'} in A, {field.b or 'not there'} in B{compared}"
+    for changed in found.fields:
+        yield f"  {_of_field(changed)}"
+    for kind, title in (("changed", "Changed"), ("only_a", "Only in A"), ("only_b", "Only in B")):
+        examples = found.examples[kind]
+        if examples:
+            yield f"  {title}, {len(examples)} of {count_text(getattr(found, kind))}:"
+            for example in examples:
+                yield from _example(example)
+    if found.times is not None:
+        yield "  By time: changed, only in A, only in B"
+        times = found.times
+        rows = list(zip(times.starts_ms, times.changed, times.only_a, times.only_b, strict=True))
+        yield from (
+            f"    {instant_text(at)}  {n:,}  {only_a:,}  {only_b:,}" for at, n, only_a, only_b in rows[:_MOST_TIMES]
+        )
+        if len(rows) > _MOST_TIMES:
+            yield f"    and {len(rows) - _MOST_TIMES} more; --output json has all"
+
+
+def _of_field(field: FieldDifference) -> str:
+    by = ""
+    if field.numbers is not None:
+        numbers = field.numbers
+        low, middle, high = (f"{x:+.6g}" for x in (numbers.min, numbers.quantiles["0.5"], numbers.max))
+        by = f", B - A from {low} to {high}, median {middle}, sum {numbers.sum:+.6g}"
+    return f"{field.path}: changed in {count_text(field.changed)}{by}"
+
+
+def _example(example: Example) -> Iterator[str]:
+    yield f"    {_cut(_json(example.key))}"
+    if example.fields:
+        yield f"      {', '.join(example.fields)}"
+    for name, side in (("A", example.a), ("B", example.b)):
+        if side is not None:
+            yield f"      {name} {_cut(_json(side.get('value')))}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+
+
+def _json(value: Any) -> str:
+    return readable_json(value, separators=(", ", ": "))

@@ -1,0 +1,154 @@
+"""``hindstream diff`` as a user meets it, on a job and forks of it that really ran."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import typer
+
+from hindstream.cli.diff import Asked, print_difference, rules_of
+from statelib import StreamsBuilder
+from statelib.commits.fork import fork
+from statelib.commits.sink_history import sink_history
+from statelib.comparison.sinks import JobCommit
+from statelib.errors.kinds import ConfigurationError
+from statelib.settings.settings import Settings
+from tests.command import hindstream
+from tests.task.pipeline import Pipeline
+
+VALUE = pa.struct([("id", pa.string()), ("amount", pa.int64())])
+EVENTS = [
+    ("ann" if n % 20 == 7 else "bob", {"id": f"i{n % 7 + n // 12 * 7}", "amount": n}, n * 1000) for n in range(60)
+]
+
+
+def topology(suffix="", seconds=60, *, amount=True):
+    """Each id once in an interval."""
+    builder = StreamsBuilder("once")
+    once = builder.stream("events").deduplicate_by_key_value(pc.field("value", "id"), timedelta(seconds=seconds))
+    if not amount:
+        once = once.map_values({"id": pc.field("value", "id")})
+    once.to(f"unique{suffix}")
+    return builder.build()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("diff")
+    first = Pipeline(folder, topology(), "once")
+    first.archive("events", EVENTS, (pa.string(), VALUE))
+    first.run(30_000)
+    first.run()
+    for name, changes in (("same", {}), ("shorter", {"seconds": 5}), ("fewer", {"amount": False})):
+        fork(first.warehouse, "once", name, 1, now_ms=0)
+        made = Pipeline(folder, topology(f".{name}", **changes), name, warehouse=str(folder / "warehouse"))
+        made.run(reset_stores=["KSTREAM-DEDUPLICATE-0000000001-STORE"] if name == "shorter" else [])
+    return folder
+
+
+@pytest.fixture
+def told(folder, capsys):
+    def run(a, b, code=0, output="json", sinks=(), way=None, tolerances=(), ignored=(), limit=1000):
+        settings = Settings(warehouse=str(folder / "warehouse"))
+        asked = Asked(sinks, way, rules_of(tolerances, ignored), limit)
+        ended = 0
+        try:
+            print_difference(JobCommit(*a), JobCommit(*b), asked, settings, output=output)
+        except typer.Exit as end:
+            ended = end.exit_code
+        assert ended == code
+        text = capsys.readouterr().out
+        return json.loads(text) if output == "json" else text
+
+    return run
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 2)])
+def test_a_fork_of_the_same_topology_is_equal(told, a, b) -> None:
+    found = told(("once", a), ("same", b))
+    assert found["is_empty"]
+    assert [sink["difference"]["changed"] for sink in found["sinks"]] == [0] * len(found["sinks"])
+
+
+def _history(folder, *topics):
+    """As multisets the records that a job shows: those of commit 1 of ``unique``, then those of the fork."""
+    pipeline = Pipeline(folder, topology(), "once", warehouse=str(folder / "warehouse"))
+    first = sink_history(pipeline.warehouse, "once", 1)["unique"]
+    shared = {(part.partition, offset) for part in first for offset in range(part.first_offset, part.end_offset)}
+    return [
+        Counter(
+            (key, value["id"], value.get("amount"), time)
+            for partition, offset, key, value, time in pipeline.output(topic)
+            if topic != "unique" or (partition, offset) not in shared
+        )
+        for topic in topics
+    ]
+
+
+def _named(found, kind, side):
+    (sink,) = [sink for sink in found["sinks"] if sink["a"] == "unique"]
+    return Counter(
+        (row["key"], row[side]["value"]["id"], row[side]["value"].get("amount"), _ms(row[side]["timestamp"]))
+        for row in sink["difference"]["examples"][kind]
+    )
+
+
+def _ms(text):
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def test_another_interval(folder, told) -> None:
+    found = told(("once",), ("shorter",), code=1)
+    before, after = _history(folder, "unique", "unique.shorter")
+    assert after - before
+    assert _named(found, "only_b", "b") == after - before
+    assert _named(found, "only_a", "a") == before - after
+    assert not _named(found, "changed", "a")
+
+
+def test_a_dropped_field_is_told_once(told) -> None:
+    found = told(("once",), ("fewer",), code=1)
+    (sink,) = [sink for sink in found["sinks"] if sink["a"] == "unique"]
+    assert [field["path"] for field in sink["difference"]["schema"]] == ["value.amount"]
+    assert (sink["difference"]["only_a"], sink["difference"]["only_b"], sink["difference"]["changed"]) == (0, 0, 0)
+    assert told(("once",), ("fewer",), ignored=["value.amount"])["is_empty"]
+
+
+def test_as_text(told) -> None:
+    text = told(("once",), ("shorter",), code=1, output="table", limit=2)
+    assert text.startswith("A is once@2, B is shorter@2.\n")
+    assert "% of unique differ (" in text
+    assert 'all of them of key = "bob"' in text
+    assert "Only in B, 2 of " in text
+    assert "By time: changed, only in A, only in B" in text
+    assert "unique is equal (" in told(("once",), ("same",), output="table")
+
+
+@pytest.mark.parametrize(("mistake", "message"), [
+    ({"sinks": ["uniqe"]}, "did you mean unique?"),
+    ({"ignored": ["value.amout"]}, "did you mean value.amount "),
+    ({"tolerances": ["value.amout=1"]}, "did you mean value.amount?"),
+    ({"tolerances": ["value.id=1"]}, "there is no such field of numbers"),
+    ({"tolerances": ["much"]}, "a tolerance is a number from 0"),
+    ({"tolerances": ["-1"]}, "a tolerance is a number from 0"),
+    ({"b": ("once", 9)}, "there is no such commit"),
+    ({"b": ("nobody",)}, "the job has no commits|there is no such job"),
+])  # fmt: skip
+def test_mistakes(told, mistake, message) -> None:
+    with pytest.raises(ConfigurationError, match=message.replace("?", r"\?")):
+        told(("once",), mistake.pop("b", ("shorter",)), **mistake)
+
+
+@pytest.mark.slow
+def test_exit_codes_of_the_command(folder) -> None:
+    equal, different, wrong = (
+        hindstream("diff", "once@2", other, "--warehouse", "warehouse", cwd=folder)
+        for other in ("same", "shorter", "once@9")
+    )
+    assert [ended.returncode for ended in (equal, different, wrong)] == [0, 1, 78]
+    assert "% of unique differ (" in different.stdout
