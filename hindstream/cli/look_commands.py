@@ -17,7 +17,9 @@ from hindstream.cli.arguments import (
     Warehouse,
     given_settings,
     job_name,
+    split_commit,
 )
+from statelib.errors.kinds import ConfigurationError
 
 _FEW_ROWS = 20
 
@@ -256,5 +258,9 @@ def explain(
     from hindstream.cli.explain import Asked, print_explanation  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    given, asked = given_settings(settings, warehouse=warehouse), Asked(sink, key, window, commit, record)
-    print_explanation(load_job(job, fork=given.fork), asked, given, limit=limit, output=output)
+    reference, at = split_commit(job)
+    if at is not None and commit is not None and at != commit:
+        raise ConfigurationError("two commits are given", job=job, commit=commit, next_step="leave one of them out")
+    asked = Asked(sink, key, window, commit if at is None else at, record)
+    given = given_settings(settings, warehouse=warehouse)
+    print_explanation(load_job(reference, fork=given.fork), asked, given, limit=limit, output=output)

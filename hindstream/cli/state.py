@@ -17,8 +17,9 @@ from hindstream.spark.placement.hosts import clean_hosts
 from statelib.commits import CommitLog, maintain, oldest_restorable, preview_rollback, rollback, verify
 from statelib.commits.layout import rolled_back
 from statelib.commits.republish import republish
+from statelib.commits.standing import no_commits
 from statelib.errors.counted import counted
-from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +40,7 @@ def print_commits(job: str, settings: Settings, output: Output = "table") -> Non
     log = CommitLog(warehouse, job)
     head = log.head_number()
     if not head:
-        raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
+        raise no_commits(job)
     oldest = oldest_restorable(warehouse, job)
     commits = [log.read(n) for n in range(oldest, head + 1)]
     references = Counter(place for commit in commits for place in commit.state_files())

@@ -11,6 +11,7 @@ from statelib.commits.compaction import ChangelogUse
 from statelib.commits.expiry import restorable_commits
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, changelog_topic
+from statelib.commits.standing import no_commits
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, RetryableError
 
@@ -50,9 +51,13 @@ def changelog_lag(warehouse: Storage, job: str, store: str) -> ChangelogLag:
             has no changelog, or one in which there is nothing yet.
     """
     head = CommitLog(warehouse, job).head()
-    described = None if head is None else Runs(warehouse, job).topology(head.fingerprint)
+    if head is None:
+        raise no_commits(job)
+    described = Runs(warehouse, job).topology(head.fingerprint)
     if described is None:
-        raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
+        what = f"there is no description of the topology of commit {head.commit}, which tells what its stores are"
+        step = "run a slice: each run of this version writes it down"
+        raise ConfigurationError(what, job=job, next_step=step)
     stores = {one.name: one for one in described.stores}
     if store not in stores:
         step = f"name one of: {', '.join(stores)}" if stores else "it has none at all"

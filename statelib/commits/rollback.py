@@ -23,6 +23,7 @@ from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import lost_state_files
+from statelib.commits.standing import check_number
 from statelib.documents.document import FORMAT_VERSION
 from statelib.documents.manifests import sink_files
 from statelib.errors.counted import counted
@@ -238,9 +239,7 @@ def check_published(warehouse: Storage, head: Commit) -> None:
 def _check_target(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:
     place = {"job": log.job, "commit": to}
     look = f"hindstream state {log.job}"
-    if not 1 <= to <= head:
-        what = f"the job has the commits 1 to {head}" if head else "the job has no commits"
-        raise ConfigurationError(what, **place, next_step=look)
+    check_number(log.job, to, head)
     if to == head:
         raise ConfigurationError("this commit is the head already", **place, next_step=look)
     later = rolled_back(log.read(n) for n in range(to + 1, head + 1))

@@ -23,16 +23,31 @@ def standing_commit(warehouse: Storage, job: str, n: int | None = None) -> Commi
     check_job_name(job)
     log = CommitLog(warehouse, job)
     head = log.head_number()
-    look = f"hindstream state {job}"
-    if not head:
-        step = "name a job that has run: hindstream jobs lists them"
-        raise ConfigurationError("the job has no commits", job=job, next_step=step)
     wanted = head if n is None else n
-    if not 1 <= wanted <= head:
-        what = f"there is no such commit: the job has the commits 1 to {head}"
-        raise ConfigurationError(what, job=job, commit=wanted, next_step=f"name one of them: {look}")
+    check_number(job, wanted, head)
     later = rolled_back(log.read(number) for number in range(wanted + 1, head + 1))
     if wanted in later:
         what = f"this commit has been rolled back by commit {later[wanted]}: its records have left the sinks"
-        raise ConfigurationError(what, job=job, commit=wanted, next_step=f"name a commit that stands: {look}")
+        raise ConfigurationError(
+            what, job=job, commit=wanted, next_step=f"name a commit that stands: hindstream state {job}"
+        )
     return log.read(wanted)
+
+
+def check_number(job: str, n: int, head: int) -> None:
+    """Makes sure that a job whose newest commit is ``head`` (0: it has none) has commit ``n``.
+
+    Raises:
+        ConfigurationError: It has not.
+    """
+    if not head:
+        raise no_commits(job)
+    if not 1 <= n <= head:
+        what = f"there is no such commit: the job has the commits 1 to {head}"
+        raise ConfigurationError(what, job=job, commit=n, next_step=f"name one of them: hindstream state {job}")
+
+
+def no_commits(job: str) -> ConfigurationError:
+    """What to raise where a job has no commits."""
+    step = "name a job that has run: hindstream jobs lists them; --warehouse says of which warehouse"
+    return ConfigurationError("the job has no commits", job=job, next_step=step)

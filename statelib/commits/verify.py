@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from statelib.commits.expiry import check_restorable, oldest_restorable
 from statelib.commits.layout import CommitLog, rolled_back, topic_path
 from statelib.commits.rewrite_log import rewrite_of, standing_files
-from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.commits.standing import check_number
+from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import ObjectNotFoundError
 from statelib.storage.transfers import in_parallel
 
@@ -99,9 +100,7 @@ def verify(
     log = CommitLog(warehouse, job)
     head = log.head_number()
     wanted = head if commit is None else commit
-    if not 1 <= wanted <= head:
-        what = f"the job has the commits 1 to {head}" if head else "the job has no commits"
-        raise ConfigurationError(what, job=job, commit=commit, next_step=f"hindstream state {job}")
+    check_number(job, wanted, head)
     if not everything:
         check_restorable(warehouse, job, wanted)
     numbers = range(1, head + 1) if everything else range(wanted, wanted + 1)

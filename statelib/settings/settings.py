@@ -168,6 +168,7 @@ class Settings(BaseSettings):
     )
     fork: str | None = Field(
         default=None,
+        min_length=1,
         description="run the job as its fork of this name, with its sinks renamed to <sink>.<fork>",
     )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")

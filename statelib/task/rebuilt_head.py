@@ -17,9 +17,9 @@ from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.commits.publish import publish
 from statelib.commits.rollback import check_no_replay_open, commit_again, open_replay, plan_again
+from statelib.commits.standing import no_commits
 from statelib.commits.verify import Damage, damaged_states
 from statelib.documents.places import place_of
-from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.task.state_from_changelogs import make_state
 
@@ -161,7 +161,7 @@ def rebuild_head(
 def _head(warehouse: Storage, job: str) -> Commit:
     head = CommitLog(warehouse, job).head()
     if head is None:
-        raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
+        raise no_commits(job)
     return head
 
 

@@ -58,7 +58,7 @@ def test_an_earlier_history_is_the_beginning_of_a_later_one(warehouse, run_slice
 @pytest.mark.parametrize(("job", "commit", "what", "step"), [
     ("counting", 3, "there is no such commit: the job has the commits 1 to 2", "hindstream state counting"),
     ("counting", 0, "there is no such commit: the job has the commits 1 to 2", "hindstream state counting"),
-    ("nobody", None, "the job has no commits", "hindstream status"),
+    ("nobody", None, "the job has no commits", "hindstream jobs"),
 ])  # fmt: skip
 def test_what_is_not_there_is_refused(warehouse, run_slice, job, commit, what, step):
     toy.archive_events(warehouse, 0, days=2)

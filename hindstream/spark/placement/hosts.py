@@ -18,7 +18,8 @@ from hindstream.spark.session.session import is_local, may_be_cluster, spark_con
 from hindstream.spark.tasks.works import spark_error
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
-from statelib.errors.kinds import ConfigurationError, InternalError
+from statelib.commits.standing import no_commits
+from statelib.errors.kinds import InternalError
 from statelib.settings.local_dir import for_all_hosts, local_state_dir
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def clean_hosts(job: str, settings: Settings) -> list[tuple[str, LocalState]]:
     """
     head = CommitLog(open_warehouse(settings), job).head()
     if head is None:
-        raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
+        raise no_commits(job)
     state_dir = for_all_hosts(settings.state_dir)
     return on_every_host(settings, lambda: clean_local_state(local_state_dir(state_dir), head))
 
