@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from statelib.commits.job_names import check_job_name
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
@@ -101,6 +100,8 @@ def job_name(reference: str, settings: Settings) -> str:
         ConfigurationError: No job can have that name, or there is none where it is said to be.
     """
     if ":" not in reference and not reference.endswith(".py"):
+        from statelib.commits.job_names import check_job_name  # noqa: PLC0415
+
         check_job_name(reference)
         return reference
     from statelib.job.job import load_job  # noqa: PLC0415
