@@ -18,12 +18,12 @@ from statelib.commits.expiry import check_restorable
 from statelib.commits.forks import is_being_dropped, read_reference
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, fork_topic, late_topic, quarantine_topic, run_id
-from statelib.commits.stage import lost_state_files
+from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import standing_commit
 from statelib.documents.manifests import Commit, ForkedFrom, Plan
 from statelib.documents.upkeep import ForkReference
 from statelib.errors.fault_points import step
-from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError
+from statelib.errors.kinds import ConfigurationError, FencedError
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import TopologyDescription
@@ -200,39 +200,23 @@ def _check_kept(warehouse: Storage, target: Commit) -> None:
         what = "the job, a fork itself, has been dropped"
         raise _GoneError(what, job=target.job, next_step="fork the job that it stood on")
     check_restorable(warehouse, target.job, target.commit)
-    for task_id, task in target.tasks.items():
-        for path, what in lost_state_files(warehouse, target.job, task_id, task.state):
-            raise CorruptedDataError(
-                f"a file of the state of commit {target.commit} {what}",
-                job=target.job,
-                task=task_id,
-                file=warehouse.uri(path),
-                next_step="restore the file from a copy of the warehouse, or fork another commit:"
-                f" hindstream state verify {target.job} --all",
-            )
+    check_state_stored(warehouse, target, "fork another commit")
 
 
 def _settled_plan(warehouse: Storage, target: Commit, new: str, now_ms: int) -> Plan:
     """The stored plan of the fork: that of an interrupted call, if it was the last try, or a new one."""
     base, runs = ForkedFrom(job=target.job, commit=target.commit), Runs(warehouse, new)
-    while True:
-        tries = list(runs.attempts(1))
-        if tries and tries[-1].forked_from == base:
-            return tries[-1]
-        plan = Plan(
-            job=new,
-            run_id=run_id(1, len(tries) + 1),
-            commit=1,
-            fingerprint=target.fingerprint,
-            until_ms=target.until_ms,
-            semantics=target.semantics,
-            sources=target.sources,
-            tasks=(),
-            sink_partitions={},
-            created_at_ms=now_ms,
-            forked_from=base,
-        )
-        step("fork.before-plan")
-        if warehouse.put_if_absent(runs.layout.plan(plan.run_id), plan.encode()):
-            step("fork.planned")
-            return plan
+    plan = Plan(
+        job=new,
+        run_id=run_id(1, 1),
+        commit=1,
+        fingerprint=target.fingerprint,
+        until_ms=target.until_ms,
+        semantics=target.semantics,
+        sources=target.sources,
+        tasks=(),
+        sink_partitions={},
+        created_at_ms=now_ms,
+        forked_from=base,
+    )
+    return runs.settle(plan, lambda last: last.forked_from == base, "fork")

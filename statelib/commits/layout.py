@@ -39,7 +39,7 @@ from statelib.errors.kinds import CorruptedDataError, FencedError
 from statelib.topics.places import archive_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from statelib.documents.manifests import Migration
     from statelib.storage import Storage
@@ -253,6 +253,24 @@ class Runs:
         while (plan := self.plan(run_id(commit, attempt))) is not None:
             yield plan
             attempt += 1
+
+    def settle(self, wanted: Plan, is_same: Callable[[Plan], bool], phase: str) -> Plan:
+        """The stored plan of a run that replays nothing: that of an interrupted call, or ``wanted`` as the next try.
+
+        Args:
+            wanted: Any try at its commit's number.
+            is_same: Whether the last try wants the same.
+            phase: What plans, for the names of its steps.
+        """
+        while True:
+            tries = list(self.attempts(wanted.commit))
+            if tries and is_same(tries[-1]):
+                return tries[-1]
+            plan = wanted.model_copy(update={"run_id": run_id(wanted.commit, len(tries) + 1)})
+            step(f"{phase}.before-plan")
+            if self._storage.put_if_absent(self.layout.plan(plan.run_id), plan.encode()):
+                step(f"{phase}.planned")
+                return plan
 
 
 class CommitLog:

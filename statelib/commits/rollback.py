@@ -22,13 +22,12 @@ from statelib.commits.layout import CommitLog, Runs, rolled_back, run_id
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
-from statelib.commits.stage import lost_state_files
+from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import check_number
 from statelib.documents.document import FORMAT_VERSION
 from statelib.documents.manifests import sink_files
 from statelib.errors.counted import counted
-from statelib.errors.fault_points import step
-from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -247,16 +246,7 @@ def _check_target(warehouse: Storage, log: CommitLog, to: int, head: int) -> Non
         what = f"this commit has itself been taken back, by commit {later[to]}"
         raise ConfigurationError(what, **place, next_step=f"replay what it replayed; the records are the same; {look}")
     check_restorable(warehouse, log.job, to)
-    for task_id, task in log.read(to).tasks.items():
-        for path, what in lost_state_files(warehouse, log.job, task_id, task.state):
-            raise CorruptedDataError(
-                f"a file of the state of commit {to} {what}",
-                job=log.job,
-                task=task_id,
-                file=warehouse.uri(path),
-                next_step="restore the file from a copy of the warehouse, or go back to another commit:"
-                f" hindstream state verify {log.job} --all",
-            )
+    check_state_stored(warehouse, log.read(to), "go back to another commit")
 
 
 def open_replay(warehouse: Storage, job: str, head: int) -> str | None:
@@ -269,25 +259,18 @@ def plan_again(warehouse: Storage, target: Commit, number: int, now_ms: int) -> 
     runs = Runs(warehouse, target.job)
     ensure_plan(warehouse, target)
     before = runs.plan_of(target)
-    while True:
-        tries = list(runs.attempts(number))
-        if tries and tries[-1].rolled_back_to == target.commit:
-            return tries[-1]
-        plan = before.model_copy(
-            update={
-                "format_version": FORMAT_VERSION,
-                "run_id": run_id(number, len(tries) + 1),
-                "commit": number,
-                "tasks": (),
-                "created_at_ms": now_ms,
-                "rolled_back_to": target.commit,
-                "begun_anew": None,
-                "evolution": None,
-                "taken_over": None,
-                "forked_from": None,
-            }
-        )
-        step("rollback.before-plan")
-        if warehouse.put_if_absent(runs.layout.plan(plan.run_id), plan.encode()):
-            step("rollback.planned")
-            return plan
+    plan = before.model_copy(
+        update={
+            "format_version": FORMAT_VERSION,
+            "run_id": run_id(number, 1),
+            "commit": number,
+            "tasks": (),
+            "created_at_ms": now_ms,
+            "rolled_back_to": target.commit,
+            "begun_anew": None,
+            "evolution": None,
+            "taken_over": None,
+            "forked_from": None,
+        }
+    )
+    return runs.settle(plan, lambda last: last.rolled_back_to == target.commit, "rollback")

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from statelib.commits.layout import Runs, topic_path
 from statelib.documents.places import place_of, state_folder
 from statelib.errors.fault_points import step
-from statelib.errors.kinds import InternalError
+from statelib.errors.kinds import CorruptedDataError, InternalError
 from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.documents.manifests import Plan, Staged, StateManifest, TaskOutcome
+    from statelib.documents.manifests import Commit, Plan, Staged, StateManifest, TaskOutcome
     from statelib.storage import Storage
 
 
@@ -85,6 +85,29 @@ def lost_state_files(warehouse: Storage, job: str, task_id: str, state: StateMan
         path = file.path(job, task_id)
         if problem := _problem(stored.get(path), file.size_bytes):
             yield path, problem
+
+
+def check_state_stored(warehouse: Storage, commit: Commit, instead: str) -> None:
+    """Makes sure that all files of a commit's state are there.
+
+    Args:
+        warehouse: Root of all durable data.
+        commit: The commit.
+        instead: What else one can do, as in "go back to another commit".
+
+    Raises:
+        CorruptedDataError: One is missing, or has another size.
+    """
+    for task_id, task in commit.tasks.items():
+        for path, what in lost_state_files(warehouse, commit.job, task_id, task.state):
+            raise CorruptedDataError(
+                f"a file of the state of commit {commit.commit} {what}",
+                job=commit.job,
+                task=task_id,
+                file=warehouse.uri(path),
+                next_step=f"restore the file from a copy of the warehouse, or {instead}:"
+                f" hindstream state verify {commit.job} --all",
+            )
 
 
 def _problem(found: int | None, size_bytes: int) -> str | None:
