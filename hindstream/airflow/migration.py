@@ -125,7 +125,7 @@ class _Steps:
 
         def do(job: Job, settings: Settings) -> None:
             from hindstream.spark.migration import migrate  # noqa: PLC0415
-            from statelib.documents.manifests import Evolution  # noqa: PLC0415
+            from statelib.documents.topologies import Evolution  # noqa: PLC0415
 
             approved = Evolution.model_validate(_pulled("plan")["evolution"])
             migrate.hold(job, settings, _stores(), approved=approved)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from statelib.described.importing import Importer
     from statelib.described.live_format import StoreFormat
-    from statelib.documents.manifests import StoreDescription
+    from statelib.documents.topologies import StoreDescription
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
 

@@ -16,7 +16,8 @@ from statelib.records.batch import NO_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.documents.manifests import Commit, StoreDescription
+    from statelib.documents.manifests import Commit
+    from statelib.documents.topologies import StoreDescription
     from statelib.storage import Storage
     from statelib.stores.backend import Backend
     from statelib.topics.archive import TopicArchive

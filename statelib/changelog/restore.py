@@ -19,7 +19,7 @@ from statelib.stores.backend import WriteBatch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from statelib.documents.manifests import StoreDescription
+    from statelib.documents.topologies import StoreDescription
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
 

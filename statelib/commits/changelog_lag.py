@@ -16,7 +16,7 @@ from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, RetryableError
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import StoreDescription
+    from statelib.documents.topologies import StoreDescription
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -51,7 +51,8 @@ from statelib.topics.cleaning import Cleaning, Expiry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from statelib.documents.manifests import Commit, StoreDescription
+    from statelib.documents.manifests import Commit
+    from statelib.documents.topologies import StoreDescription
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile

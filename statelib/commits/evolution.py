@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 from statelib.commits.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
 from statelib.commits.store_differences import StoreDifferences, archives_of, without_code
-from statelib.documents.manifests import Evolution, Migration
+from statelib.documents.topologies import Evolution, Migration
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from statelib.documents.manifests import StoreDescription, TopologyDescription
+    from statelib.documents.topologies import StoreDescription, TopologyDescription
 
 _SHOWN = 3
 

@@ -26,7 +26,7 @@ from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, FencedError
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import TopologyDescription
+    from statelib.documents.topologies import TopologyDescription
     from statelib.storage import Storage
 
 

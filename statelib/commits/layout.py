@@ -32,8 +32,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.documents.manifests import Audit, Commit, Plan, Staged, TopologyDescription
+from statelib.documents.manifests import Audit, Commit, Plan, Staged
 from statelib.documents.places import state_folder
+from statelib.documents.topologies import TopologyDescription
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError, FencedError
 from statelib.topics.places import archive_path
@@ -41,7 +42,7 @@ from statelib.topics.places import archive_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from statelib.documents.manifests import Migration
+    from statelib.documents.topologies import Migration
     from statelib.storage import Storage
 
 _NUMBERED = re.compile(r"(\d{20})\.json")

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from statelib.commits.job_definition import JobDefinition, SourceNode
-    from statelib.documents.manifests import Commit, TopologyDescription
+    from statelib.documents.manifests import Commit
+    from statelib.documents.topologies import TopologyDescription
     from statelib.settings.max_future import MaxFuture
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.storage import Storage

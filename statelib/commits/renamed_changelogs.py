@@ -10,7 +10,8 @@ from statelib.commits.publish import publish
 from statelib.errors.fault_points import step
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import Commit, Evolution
+    from statelib.documents.manifests import Commit
+    from statelib.documents.topologies import Evolution
     from statelib.storage import Storage
 
 

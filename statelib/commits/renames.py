@@ -10,7 +10,7 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from statelib.documents.manifests import StoreDescription, TopologyDescription
+    from statelib.documents.topologies import StoreDescription, TopologyDescription
 
 _GENERATED = re.compile(r"K(STREAM|TABLE)-.*[0-9]{10}")
 _NOT_OF_KAFKA = re.compile(r"K(STREAM|TABLE)-(?!DEDUPLICATE|DISTINCT)[A-Z-]+-[0-9]{10}-(STORE|SINK)")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from statelib.commits.job_definition import JobDefinition, SinkNode
-    from statelib.documents.manifests import Commit, Evolution
+    from statelib.documents.manifests import Commit
+    from statelib.documents.topologies import Evolution
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -20,7 +20,8 @@ from statelib.topics.schema_changes import changes, united
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from statelib.documents.manifests import Commit, Evolution, TopologyDescription
+    from statelib.documents.manifests import Commit
+    from statelib.documents.topologies import Evolution, TopologyDescription
     from statelib.topics.archive import TopicArchive
 
 

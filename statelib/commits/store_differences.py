@@ -11,7 +11,7 @@ from statelib.columns.windowed_type import WindowedType
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from statelib.documents.manifests import NodeDescription, StoreDescription, TopologyDescription
+    from statelib.documents.topologies import NodeDescription, StoreDescription, TopologyDescription
 
 _GIVE_KEYS = ("select_key", "map", "flat_map", "process", "table_select", "foreign_key_subscribe")
 """Operators whose records may have other keys than those they got; repartitions by another mapper than the key, too."""

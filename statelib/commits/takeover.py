@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from statelib.commits.job_definition import JobDefinition, SourceNode
-    from statelib.documents.manifests import CommittedTask, PlannedTask, TopologyDescription
+    from statelib.documents.manifests import CommittedTask, PlannedTask
+    from statelib.documents.topologies import TopologyDescription
     from statelib.settings.semantics import Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive

@@ -14,7 +14,8 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from statelib.documents.manifests import Commit, Evolution, TopologyDescription
+    from statelib.documents.manifests import Commit
+    from statelib.documents.topologies import Evolution, TopologyDescription
     from statelib.storage import Storage
 
 _DESCRIBED_FROM_VERSION = 4

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from statelib.comparison.difference import Difference
     from statelib.comparison.matches import Resources, Way
-    from statelib.documents.manifests import NodeDescription
+    from statelib.documents.topologies import NodeDescription
     from statelib.storage import Storage
 
 _KEEPS_KEYS = frozenset({"map_values", "filter", "filter_not", "peek", "split", "branch"})

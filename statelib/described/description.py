@@ -1,6 +1,6 @@
 """A store as the description of its topology has it, and where a task has it.
 
-Who describes is above (`statelib.documents.manifests`, ``StoreDescription`` and ``NodeDescription``): what is read of
+Who describes is above (`statelib.documents.topologies`, ``StoreDescription`` and ``NodeDescription``): what is read of
 that is said here.
 """
 

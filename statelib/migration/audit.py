@@ -14,7 +14,7 @@ from statelib.migration.migrate import is_rename
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.documents.manifests import Migration
+    from statelib.documents.topologies import Migration
     from statelib.stores.backend import Backend
 
 _NAMED = 10

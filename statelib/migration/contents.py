@@ -17,7 +17,7 @@ from statelib.operators.versioned.store import VersionedKeyValueStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.documents.manifests import StoreDescription
+    from statelib.documents.topologies import StoreDescription
     from statelib.stores.backend import Backend
 
 _AT_ONCE = 1 << 14

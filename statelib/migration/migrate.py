@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.documents.manifests import Migration
+    from statelib.documents.topologies import Migration
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.rocksdb import RocksDbBackend

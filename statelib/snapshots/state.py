@@ -1,7 +1,7 @@
 """The state of a job at a commit: its stores, each of them as data.
 
 All input is in the warehouse: the commit, the description of the topology that made it
-(`statelib.documents.manifests.TopologyDescription`), and the tasks' checkpoints. Only the checkpoints that are read
+(`statelib.documents.topologies.TopologyDescription`), and the tasks' checkpoints. Only the checkpoints that are read
 are fetched.
 """
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from statelib.documents.manifests import Commit, CommittedTask, TopologyDescription
+    from statelib.documents.manifests import Commit, CommittedTask
+    from statelib.documents.topologies import TopologyDescription
 
 DEFAULT_STATE_DIR = ".hindstream"
 """Of the setting ``state_dir``."""

@@ -13,7 +13,7 @@ from statelib.topology import Source
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.documents.manifests import TopologyDescription
+    from statelib.documents.topologies import TopologyDescription
     from statelib.topology import SubTopology
 
 

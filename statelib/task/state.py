@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from statelib.documents.manifests import Migration
+    from statelib.documents.topologies import Migration
     from statelib.storage import Storage
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.task.work import TaskWork

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from statelib.columns.schema_text import encode_schema
 from statelib.columns.windowed_type import WindowedType, archived_type
-from statelib.documents.manifests import NodeDescription, StoreDescription, TopologyDescription
+from statelib.documents.topologies import NodeDescription, StoreDescription, TopologyDescription
 from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.deduplication.operator import DeduplicateSpec

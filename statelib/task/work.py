@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.documents.manifests import CommittedTask, Evolution, PlannedTask, RepartitionFile
+    from statelib.documents.manifests import CommittedTask, PlannedTask, RepartitionFile
+    from statelib.documents.topologies import Evolution
     from statelib.settings.max_future import OnFutureRecord
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.topics.files import ArchiveFile

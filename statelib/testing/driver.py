@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-    from statelib.documents.manifests import TopologyDescription
+    from statelib.documents.topologies import TopologyDescription
     from statelib.settings.semantics import Semantics
     from statelib.state.epoch_time import Time
     from statelib.topology import Topology

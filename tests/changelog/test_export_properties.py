@@ -15,7 +15,7 @@ from statelib.changelog import import_changelog
 from statelib.changelog.export import as_batch, exporter_of
 from statelib.described.description import Described, Place
 from statelib.described.exporting import Share
-from statelib.documents.manifests import NodeDescription, StoreDescription
+from statelib.documents.topologies import NodeDescription, StoreDescription
 from statelib.stores.memory import MemoryBackend
 from tests.effort import examples
 from tests.operators.versioned.test_store_properties import END, KEYS, Config, Put, configs, opened, plain, puts

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from statelib.commits import reconcile
-from statelib.documents.manifests import (
+from statelib.documents.manifests import (  # fmt: skip
     Plan,
     PlannedTask,
     RepartitionFile,
@@ -17,7 +17,7 @@ from statelib.documents.manifests import (
     StateManifest,
     TaskOutcome,
     TaskPosition,
-)  # fmt: skip
+)
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.topics.files import ArchiveFile
 from statelib.topology import Sink, Source, Topology

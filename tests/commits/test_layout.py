@@ -14,18 +14,15 @@ from statelib.documents.manifests import (
     Audit,
     Commit,
     CommittedTask,
-    Evolution,
-    NodeDescription,
     Plan,
     PlannedTask,
     SourceRange,
     StateFile,
     StateManifest,
-    StoreDescription,
     TakenOver,
     TaskPosition,
-    TopologyDescription,
 )
+from statelib.documents.topologies import Evolution, NodeDescription, StoreDescription, TopologyDescription
 from statelib.documents.upkeep import Maintenance, Rewrite, Rewriting, Rollback
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage import Storage

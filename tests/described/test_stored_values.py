@@ -17,7 +17,7 @@ from statelib import (
 )
 from statelib.described.description import Described
 from statelib.described.stored_values import described_serde, stored_aggregates
-from statelib.documents.manifests import StoreDescription
+from statelib.documents.topologies import StoreDescription
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import serde_for
 

@@ -31,7 +31,7 @@ from statelib.changelog.export import as_batch, exporter_of
 from statelib.described.buffer_value_codec import decode, encode
 from statelib.described.description import Described, Place
 from statelib.described.exporting import Share
-from statelib.documents.manifests import NodeDescription, StoreDescription
+from statelib.documents.topologies import NodeDescription, StoreDescription
 from statelib.stores.memory import MemoryBackend
 from tests.golden.scenarios.table_table_join import FOREIGN_KEY, JOINER
 from tests.golden.test_changelogs import CASES as SUPPRESSED

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from statelib import ConfigurationError, Handover, StoreFormat
-from statelib.documents.manifests import StoreDescription, TaskPosition
+from statelib.documents.manifests import TaskPosition
+from statelib.documents.topologies import StoreDescription
 from statelib.job.handover import behind_ms, changelog_config, load_handover
 
 DAY_MS = 86_400_000

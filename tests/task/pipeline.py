@@ -31,7 +31,7 @@ from statelib.topics.archive import TopicArchive, topic_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.documents.manifests import TopologyDescription
+    from statelib.documents.topologies import TopologyDescription
     from statelib.settings.max_future import MaxFuture
     from statelib.settings.semantics import EndOfInput
     from statelib.topology import Topology

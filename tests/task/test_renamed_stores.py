@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from statelib.documents.manifests import Migration
+    from statelib.documents.topologies import Migration
     from statelib.topology import Topology
 
 pytestmark = pytest.mark.thorough

@@ -43,7 +43,8 @@ from statelib.snapshots.restored import RestoredTasks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.documents.manifests import Commit, Evolution, Migration
+    from statelib.documents.manifests import Commit
+    from statelib.documents.topologies import Evolution, Migration
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage

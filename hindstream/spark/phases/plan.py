@@ -19,7 +19,8 @@ from statelib.task import describe_topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.documents.manifests import Plan, TopologyDescription
+    from statelib.documents.manifests import Plan
+    from statelib.documents.topologies import TopologyDescription
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage
