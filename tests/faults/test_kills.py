@@ -5,6 +5,7 @@ The steps of an undisturbed run are recorded, so a step that a phase gains witho
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import multiprocessing
 import random
@@ -18,6 +19,7 @@ import pytest
 
 from statelib.commits import CommitLog, plan, publish
 from statelib.commits.archives import open_archive
+from statelib.commits.layout import Runs
 from statelib.commits.rewrite_log import RewriteLog, standing_files
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
@@ -162,9 +164,10 @@ def test_every_step_in_the_code_is_killed_at():
         for module in (package / folder).glob("*.py")
     ]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
-    phases = {phase for text in code for phase in re.findall(r'\.claim\(\w+, "([^"]+)"\)', text)}
-    of_phases = [name for text in code for name in re.findall(r'\bstep\(f"\{phase\}\.([^"]+)"\)', text)]
-    names |= {f"{phase}.{name}" for phase in phases for name in of_phases}
+    for method in (CommitLog.claim, Runs.settle):  # which name their steps after the phase that calls them
+        phases = {p for text in code for p in re.findall(rf'\.{method.__name__}\(.*, "([^"]+)"\)', text)}
+        steps = re.findall(r'\bstep\(f"\{phase\}\.([^"]+)"\)', inspect.getsource(method))
+        names |= {f"{phase}.{name}" for phase in phases for name in steps}
     killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *REPUBLISH, *RENAME}
     killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES, *FORK, *DROP}
     assert names == killed_at
