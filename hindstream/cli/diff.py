@@ -7,12 +7,20 @@ import tempfile
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
+from hindstream.console.differences import (
+    field_text,
+    json_text,
+    schema_text,
+    side_name,
+    sink_name,
+    sink_sentences,
+)
 from hindstream.console.json_lines import json_data, print_json
-from hindstream.console.numbers import count_text, percent_text
+from hindstream.console.numbers import count_text
 from statelib.columns.times import instant_text
 from statelib.comparison.fields import Rules
 from statelib.comparison.matches import Resources
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hindstream.console.json_lines import Output
-    from statelib.comparison.difference import Difference, Example, FieldDifference
+    from statelib.comparison.difference import Example
     from statelib.comparison.matches import Way
     from statelib.comparison.sinks import JobCommit, SinkDifference, SinkDifferences
     from statelib.settings.settings import Settings
@@ -46,12 +54,14 @@ class Asked:
         way: See `compare_sinks`.
         rules: What counts as equal.
         limit: How many examples are shown of each kind.
+        page: A file for the page; None: there is none.
     """
 
     sinks: Sequence[str]
     way: Way | None
     rules: Rules
     limit: int
+    page: Path | None = None
 
 
 def rules_of(tolerances: Sequence[str], ignored: Sequence[str]) -> Rules:
@@ -82,9 +92,12 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
     """Prints how two jobs differ; the exit code tells whether they do.
 
     Raises:
-        ConfigurationError: See `compare_sinks`.
+        ConfigurationError: See `compare_sinks`; or there is no folder for the page.
         Exit: With the code `DIFFERENT`: there is a difference.
     """
+    if asked.page is not None and (asked.page.is_dir() or not asked.page.absolute().parent.is_dir()):
+        what = "the page cannot be written: it is a folder, or its folder is not there"
+        raise ConfigurationError(what, file=str(asked.page), next_step="name a file in a folder that is there")
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     with tempfile.TemporaryDirectory(prefix="hindstream-diff-") as scratch:
         found = compare_sinks(
@@ -101,57 +114,41 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
         print_json(json.loads(readable_json({"is_empty": found.is_empty, **json_data(found)})))
     else:
         typer.echo("\n".join(_lines(found)))
+    if asked.page is not None:
+        _write_page(asked.page, found)
     if not found.is_empty:
         raise typer.Exit(DIFFERENT)
 
 
-def summary(name: str, difference: Difference) -> str:
-    """One sentence, as a person would say it in a review."""
-    if not difference.is_compared:
-        return f"{name} cannot be compared: its keys are of other types"
-    differing = difference.only_a + difference.only_b + difference.changed
-    if not differing:
-        what = "has other fields; all that both sides have is equal" if difference.schema else "is equal"
-        return f"{name} {what} ({count_text(difference.compared)} compared)"
-    share = percent_text(differing, difference.compared)
-    common = [f"{path} = {_json(value)}" for path, value in difference.common_key.items()]
-    behind = f", all of them of {' and '.join(common)}" if common and differing > 1 else ""
-    return f"{share} of {name} differ ({count_text(differing)} of {count_text(difference.compared)}){behind}"
+def _write_page(file: Path, found: SinkDifferences) -> None:
+    from hindstream.report.difference_page import difference_page  # noqa: PLC0415 - templates, for this option alone
+
+    file.write_text(difference_page(found), encoding="utf-8")
+    typer.echo(f"The page is {file}.", err=True)
 
 
 def _lines(found: SinkDifferences) -> Iterator[str]:
-    a, b = (f"{side.job}@{side.commit}" for side in (found.a, found.b))
+    a, b = map(side_name, (found.a, found.b))
     yield f"A is {a}, B is {b}."
-    if not found.sinks:
-        yield "They have no sink in common. --sink A=B names two that are to be compared."
-    for sink in found.sinks:
-        yield summary(_name(sink), sink.difference) + "."
-    for side, topics in (("A", found.only_a), ("B", found.only_b)):
-        if topics:
-            yield f"Only {side} has {', '.join(topics)}."
+    yield from sink_sentences(found)
     for sink in found.sinks:
         if not sink.difference.is_empty:
             yield ""
             yield from _of_sink(sink)
 
 
-def _name(sink: SinkDifference) -> str:
-    return sink.a if sink.a == sink.b else f"{sink.a} = {sink.b}"
-
-
 def _of_sink(sink: SinkDifference) -> Iterator[str]:
     found = sink.difference
-    yield f"{_name(sink)}, by {found.way}"
+    yield f"{sink_name(sink)}, by {found.way}"
     counts = ("compared", "equal", "changed", "only_a", "only_b")
     told = [
         f"{name.replace('_a', ' in A').replace('_b', ' in B')} {count_text(getattr(found, name))}" for name in counts
     ]
     yield f"  {', '.join(told)}; {count_text(found.shared)} more are shared records, which are not read"
     for field in found.schema:
-        compared = "" if field.is_compared else "; not compared"
-        yield f"  {field.path}: {field.a or 'not there'} in A, {field.b or 'not there'} in B{compared}"
+        yield f"  {schema_text(field)}"
     for changed in found.fields:
-        yield f"  {_of_field(changed)}"
+        yield f"  {field_text(changed)}"
     for kind, title in (("changed", "Changed"), ("only_a", "Only in A"), ("only_b", "Only in B")):
         examples = found.examples[kind]
         if examples:
@@ -169,27 +166,14 @@ def _of_sink(sink: SinkDifference) -> Iterator[str]:
             yield f"    and {len(rows) - _MOST_TIMES} more; --output json has all"
 
 
-def _of_field(field: FieldDifference) -> str:
-    by = ""
-    if field.numbers is not None:
-        numbers = field.numbers
-        low, middle, high = (f"{x:+.6g}" for x in (numbers.min, numbers.quantiles["0.5"], numbers.max))
-        by = f", B - A from {low} to {high}, median {middle}, sum {numbers.sum:+.6g}"
-    return f"{field.path}: changed in {count_text(field.changed)}{by}"
-
-
 def _example(example: Example) -> Iterator[str]:
-    yield f"    {_cut(_json(example.key))}"
+    yield f"    {_cut(json_text(example.key))}"
     if example.fields:
         yield f"      {', '.join(example.fields)}"
     for name, side in (("A", example.a), ("B", example.b)):
         if side is not None:
-            yield f"      {name} {_cut(_json(side.get('value')))}"
+            yield f"      {name} {_cut(json_text(side.get('value')))}"
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
-
-
-def _json(value: Any) -> str:
-    return readable_json(value, separators=(", ", ": "))

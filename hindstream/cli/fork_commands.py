@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -75,6 +76,9 @@ def diff(
         typer.Option("--ignore", metavar="FIELD", help="Leave out a field: value.debug, timestamp; repeatable."),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Number of examples of each kind.")] = 3,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write the comparison as a page, for a review.")
+    ] = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
@@ -89,6 +93,6 @@ def diff(
     from statelib.comparison.sinks import JobCommit  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    asked = Asked(sinks or (), by, rules_of(tolerances or (), ignored or ()), limit)
+    asked = Asked(sinks or (), by, rules_of(tolerances or (), ignored or ()), limit, page)
     one, other = (JobCommit(*job_and_commit(reference, given)) for reference in (a, b))
     print_difference(one, other, asked, given, output=output)

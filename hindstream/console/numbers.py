@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from statelib.columns.times import instant_text
 
 
@@ -45,10 +47,10 @@ def time_text(time_ms: int | None) -> str:
 
 
 def percent_text(part: float, whole: float) -> str:
-    """``2.0 %``; a part that is there is never shown as nothing."""
+    """``2.0 %``; a small part with two significant digits: ``0.023 %``."""
     if not whole or not part:
         return "0 %"
     share = 100 * part / whole
-    if share < 0.05:  # noqa: PLR2004 - would be rounded to 0.0
-        return "< 0.1 %"
+    if share < 0.1:  # noqa: PLR2004 - one digit behind the point would say little, or nothing
+        return f"{Decimal(f'{share:.1e}').normalize():f} %"
     return f"{share:.1f} %"

@@ -26,12 +26,16 @@ _WIDEST_COLUMN = 46
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart with its title and what it says; ``legend`` pairs a CSS class with a name."""
+    """A chart with its title and what it says.
+
+    ``legend`` pairs a CSS class with a name; ``wide``: as wide as the page.
+    """
 
     title: str
     svg: Markup
     caption: str = ""
     legend: Sequence[tuple[str, str]] = ()
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,15 @@ def columns(
     label: str,
     form: Format = count_text,
     logarithmic: bool = False,
+    wide: bool = False,
 ) -> Markup:
-    """Columns, the series stacked. Logarithmic ones take a single series, and draw nothing for 0."""
+    """Columns, the series stacked. Logarithmic ones take a single series, and draw nothing for 0.
+
+    ``wide``: for a figure as wide as the page.
+    """
     totals = [sum(s.values[i] or 0 for s in series) for i in range(len(categories))]
     scale = _LogScale(max(totals, default=1)) if logarithmic else _Scale(0, max(totals, default=1))
-    frame = _Frame(categories, scale)
+    frame = _Frame(categories, scale, _WIDE if wide else _WIDTH)
     width = min(_WIDEST_COLUMN, frame.step * 0.72)
     marks = []
     for i, category in enumerate(categories):
@@ -101,7 +109,7 @@ def columns(
             below += value
         if logarithmic and totals[i]:
             marks.append(_text(frame.x(i), frame.y(totals[i]) - 4, form(totals[i]), "value", "middle"))
-    return drawing(*frame.axes(form), *marks, label=label)
+    return drawing(*frame.axes(form), *marks, label=label, width=frame.width)
 
 
 def lines(
@@ -200,10 +208,11 @@ class _LogScale:
 class _Frame:
     """The plot area of a chart with categories along the bottom."""
 
-    def __init__(self, categories: Sequence[str], scale: _Scale | _LogScale) -> None:
+    def __init__(self, categories: Sequence[str], scale: _Scale | _LogScale, width: int = _WIDTH) -> None:
         self._categories = categories
         self._scale = scale
-        self.step = (_WIDTH - _LEFT - _RIGHT) / max(len(categories), 1)
+        self.width = width
+        self.step = (width - _LEFT - _RIGHT) / max(len(categories), 1)
 
     def x(self, i: int) -> float:
         """Middle of a category."""
@@ -218,7 +227,7 @@ class _Frame:
         for tick in self._scale.ticks:
             y = self.y(tick)
             css = "axis" if tick == 0 else "grid"
-            marks.append(element("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_=css))
+            marks.append(element("line", x1=_LEFT, x2=self.width - _RIGHT, y1=y, y2=y, class_=css))
             marks.append(_text(_LEFT - 8, y + 4, form(tick), "tick", "end"))
         widest = max((len(name) for name in self._categories), default=1)
         every = max(1, math.ceil((widest * 6.4 + 8) / self.step))

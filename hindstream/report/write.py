@@ -5,20 +5,14 @@ Beside them is what the job's page is made of, see `hindstream.report.history`.
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from hindstream.console import numbers
-from hindstream.report.accounts import shares
 from hindstream.report.documents import load_attempts, load_run
 from hindstream.report.history import follow
 from hindstream.report.layout import report_path
 from hindstream.report.pages import job_page, run_page
+from hindstream.report.rendering import render
 from statelib.commits import JobLayout
-from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from hindstream.report.documents import RunDocuments
@@ -65,33 +59,5 @@ def _copied_since(storage: Storage, job: str, commit: int) -> list[RunDocuments]
 
 
 def _write(storage: Storage, path: str, template: str, page: dict[str, object]) -> str:
-    html = _templates().get_template(template).render(page)
-    storage.put(path, html.encode())
+    storage.put(path, render(template, page).encode())
     return path
-
-
-@cache
-def _templates() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        {
-            "count": numbers.count_text,
-            "parameter": _parameter,
-            "bytes": numbers.bytes_text,
-            "seconds": numbers.seconds_text,
-            "time": numbers.time_text,
-        }
-    )
-    environment.globals.update({"counted": counted, "percent": numbers.percent_text, "shares": shares})
-    return environment
-
-
-def _parameter(value: object) -> str:
-    """A parameter of an expectation: a list without brackets and quotes."""
-    return ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)

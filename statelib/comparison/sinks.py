@@ -62,8 +62,10 @@ class SinkDifferences:
         a: The one, with its commit.
         b: The other one.
         sinks: The sinks that both have.
-        only_a: Topics of A that B has no counterpart of; none if sinks were named.
+        only_a: Topics of A with records that B has no counterpart of; none if sinks were named.
         only_b: The same of B.
+        empty_a: The same without records, which is no difference.
+        empty_b: The same of B.
     """
 
     a: JobCommit
@@ -71,10 +73,12 @@ class SinkDifferences:
     sinks: tuple[SinkDifference, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
+    empty_a: tuple[str, ...] = ()
+    empty_b: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether both have the same sinks with the same records."""
+        """Whether both have the same records in the same sinks."""
         return not self.only_a and not self.only_b and all(sink.difference.is_empty for sink in self.sinks)
 
 
@@ -116,9 +120,13 @@ def compare_sinks(
         how = way or default_way(warehouse, a.job, made[0].fingerprint, one)
         difference = compare(*sides, how, resources, rules=rules, examples=examples)
         found.append(SinkDifference(one, other, difference))
-    left = [() if sinks else tuple(sorted(histories[n].keys() - {pair[n] for pair in pairs})) for n in range(2)]
+    left = [() if sinks else sorted(histories[n].keys() - {pair[n] for pair in pairs}) for n in range(2)]
+    filled, empty = (
+        [tuple(topic for topic in left[n] if bool(histories[n][topic]) is has_records) for n in range(2)]
+        for has_records in (True, False)
+    )
     at = [JobCommit(commit.job, commit.commit) for commit in made]
-    return SinkDifferences(at[0], at[1], tuple(found), left[0], left[1])
+    return SinkDifferences(at[0], at[1], tuple(found), filled[0], filled[1], empty[0], empty[1])
 
 
 def default_way(warehouse: Storage, job: str, fingerprint: str, sink: str) -> Way:

@@ -30,7 +30,7 @@ def events():
     return rows
 
 
-def topology(suffix, grace_hours=1, least=0.2):
+def topology(suffix, grace_hours=1, least=0.2, more=None):
     builder = StreamsBuilder("job")
     stream = builder.stream("events")
     windows = TimeWindows.of_size_and_grace(timedelta(hours=1), timedelta(hours=grace_hours))
@@ -41,6 +41,8 @@ def topology(suffix, grace_hours=1, least=0.2):
     )
     table.to_stream().to(f"totals{suffix}")
     stream.filter(pc.field("value", "amount") >= least).to(f"large{suffix}")
+    if more is not None:
+        stream.filter(pc.field("value", "amount") >= more).to("more")
     return builder.build()
 
 
@@ -126,6 +128,14 @@ def test_two_commits_of_a_job_share_what_the_first_one_has(found):
         if sink.a in {"totals", "large"}:
             assert difference.shared > 0
             assert difference.only_b == len(records(warehouse, sink.a)) - difference.shared
+
+
+@pytest.mark.parametrize(("more", "only", "empty"), [(0.5, ("more",), ()), (2.0, (), ("more",))])
+def test_a_sink_that_one_side_has_alone_is_a_difference_if_it_has_records(found, more, only, empty):
+    _, result = found(changes={"more": more})
+    assert (result.only_a, result.empty_a) == ((), ())
+    assert (result.only_b, result.empty_b) == (only, empty)
+    assert result.is_empty is not bool(only)
 
 
 def test_a_sink_that_is_not_there_is_refused(found):

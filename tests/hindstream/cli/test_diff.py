@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import datetime, timedelta
+from html import unescape
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,9 +55,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def told(folder, capsys):
-    def run(a, b, code=0, output="json", sinks=(), way=None, tolerances=(), ignored=(), limit=1000):
+    def run(a, b, code=0, output="json", sinks=(), way=None, tolerances=(), ignored=(), limit=1000, page=None):
         settings = Settings(warehouse=str(folder / "warehouse"))
-        asked = Asked(sinks, way, rules_of(tolerances, ignored), limit)
+        asked = Asked(sinks, way, rules_of(tolerances, ignored), limit, page)
         ended = 0
         try:
             print_difference(JobCommit(*a), JobCommit(*b), asked, settings, output=output)
@@ -129,7 +131,20 @@ def test_as_text(told) -> None:
     assert "unique is equal (" in told(("once",), ("same",), output="table")
 
 
+def test_the_page_has_what_the_text_says(told, tmp_path) -> None:
+    page = tmp_path / "page.html"
+    text = told(("once",), ("shorter",), code=1, output="table", page=page)
+    html = unescape(page.read_text())
+    sentences = text.split("\n\n")[0].splitlines()
+    assert len(sentences) > 1
+    for sentence in sentences:
+        assert sentence in html
+    assert "different" in html
+
+
 @pytest.mark.parametrize(("mistake", "message"), [
+    ({"page": Path("/nowhere/page.html")}, "the page cannot be written"),
+    ({"page": Path("/")}, "the page cannot be written"),
     ({"sinks": ["uniqe"]}, "did you mean unique?"),
     ({"ignored": ["value.amout"]}, "did you mean value.amount "),
     ({"tolerances": ["value.amout=1"]}, "did you mean value.amount?"),

@@ -24,7 +24,10 @@ from hindstream.console.numbers import bytes_text, count_text, duration_text, pe
         (time_text(1_359_694_800_000), "2013-02-01 05:00 UTC"),
         (time_text(None), "all there is"),
         (percent_text(1, 50), "2.0 %"),
-        (percent_text(27, 336_776), "< 0.1 %"),
+        (percent_text(27, 336_776), "0.008 %"),
+        (percent_text(118, 500_000), "0.024 %"),
+        (percent_text(1, 10**9), "0.0000001 %"),
+        (percent_text(99_999, 10**8), "0.1 %"),
         (percent_text(0, 5), "0 %"),
     ],
 )

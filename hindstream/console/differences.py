@@ -1,0 +1,81 @@
+"""What a comparison has found, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hindstream.console.numbers import count_text, percent_text
+from statelib.serdes.json import readable_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.comparison.difference import Difference, FieldDifference
+    from statelib.comparison.fields import SchemaDifference
+    from statelib.comparison.sinks import JobCommit, SinkDifference, SinkDifferences
+
+
+def summary(name: str, difference: Difference) -> str:
+    """One sentence, as a person would say it in a review."""
+    if not difference.is_compared:
+        return f"{name} cannot be compared: its keys are of other types"
+    differing = difference.only_a + difference.only_b + difference.changed
+    if not differing:
+        what = "has other fields; all that both sides have is equal" if difference.schema else "is equal"
+        return f"{name} {what} ({count_text(difference.compared)} compared)"
+    share = percent_text(differing, difference.compared)
+    common = [f"{path} = {json_text(value)}" for path, value in difference.common_key.items()]
+    behind = f", all of them of {' and '.join(common)}" if common and differing > 1 else ""
+    return f"{share} of {name} differ ({count_text(differing)} of {count_text(difference.compared)}){behind}"
+
+
+def sink_sentences(found: SinkDifferences) -> Iterator[str]:
+    """What is to be said of the sinks of two jobs: a sentence for each that both have, then what one has alone.
+
+    What differs comes first.
+    """
+    if not found.sinks:
+        yield "They have no sink in common. --sink A=B names two that are to be compared."
+    for sink in sorted(found.sinks, key=lambda sink: sink.difference.is_empty):
+        yield f"{summary(sink_name(sink), sink.difference)}."
+    for side, topics, empty in (("A", found.only_a, found.empty_a), ("B", found.only_b, found.empty_b)):
+        if topics:
+            yield f"Only {side} has {', '.join(topics)}."
+        if empty:
+            yield f"Only {side} has {', '.join(empty)}, without records: no difference."
+
+
+def side_name(side: JobCommit) -> str:
+    """``flight-delays@12``."""
+    return side.job if side.commit is None else f"{side.job}@{side.commit}"
+
+
+def sink_name(sink: SinkDifference) -> str:
+    """The sink, or what both sides call it."""
+    return sink.a if sink.a == sink.b else f"{sink.a} = {sink.b}"
+
+
+def schema_text(field: SchemaDifference) -> str:
+    """A field that one side has alone, or in another type."""
+    compared = "" if field.is_compared else "; not compared"
+    return f"{field.path}: {field.a or 'not there'} in A, {field.b or 'not there'} in B{compared}"
+
+
+def field_text(field: FieldDifference) -> str:
+    """A field that changed: how often, and numbers by how much."""
+    by = ""
+    if field.numbers is not None:
+        numbers = field.numbers
+        low, middle, high = map(change_text, (numbers.min, numbers.quantiles["0.5"], numbers.max))
+        by = f", B - A from {low} to {high}, median {middle}, sum {change_text(numbers.sum)}"
+    return f"{field.path}: changed in {count_text(field.changed)}{by}"
+
+
+def change_text(number: float) -> str:
+    """``+621``."""
+    return f"{number:+.6g}"
+
+
+def json_text(value: Any) -> str:
+    """A key or a value."""
+    return readable_json(value, separators=(", ", ": "))
