@@ -1,4 +1,4 @@
-"""``hindstream diff``: the sinks of two jobs compared, as text and as data."""
+"""``hindstream diff``: two jobs compared, as text, as data and as a page."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from hindstream.console.differences import (
 )
 from hindstream.console.json_lines import json_data, print_json
 from hindstream.console.numbers import count_text
+from hindstream.report.ledger_differences import dropped_lines, ledger_sentences
 from statelib.columns.times import instant_text
 from statelib.comparison.fields import Rules
+from statelib.comparison.jobs import compare_jobs
 from statelib.comparison.matches import Resources
-from statelib.comparison.sinks import compare_sinks
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.json import readable_json
 from statelib.storage.storage import existing_storage
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 
     from hindstream.console.json_lines import Output
     from statelib.comparison.difference import Example
+    from statelib.comparison.jobs import JobDifferences
     from statelib.comparison.matches import Way
-    from statelib.comparison.sinks import JobCommit, SinkDifference, SinkDifferences
+    from statelib.comparison.sinks import JobCommit, SinkDifference
     from statelib.settings.settings import Settings
 
 DIFFERENT = 1
@@ -92,7 +94,7 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
     """Prints how two jobs differ; the exit code tells whether they do.
 
     Raises:
-        ConfigurationError: See `compare_sinks`; or there is no folder for the page.
+        ConfigurationError: See `compare_jobs`; or there is no folder for the page.
         Exit: With the code `DIFFERENT`: there is a difference.
     """
     if asked.page is not None and (asked.page.is_dir() or not asked.page.absolute().parent.is_dir()):
@@ -100,7 +102,7 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
         raise ConfigurationError(what, file=str(asked.page), next_step="name a file in a folder that is there")
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     with tempfile.TemporaryDirectory(prefix="hindstream-diff-") as scratch:
-        found = compare_sinks(
+        found = compare_jobs(
             warehouse,
             a,
             b,
@@ -111,7 +113,7 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
             examples=asked.limit,
         )
     if output == "json":
-        print_json(json.loads(readable_json({"is_empty": found.is_empty, **json_data(found)})))
+        print_json(json.loads(readable_json(_data(found))))
     else:
         typer.echo("\n".join(_lines(found)))
     if asked.page is not None:
@@ -120,21 +122,28 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
         raise typer.Exit(DIFFERENT)
 
 
-def _write_page(file: Path, found: SinkDifferences) -> None:
+def _data(found: JobDifferences) -> dict[str, object]:
+    return {"is_empty": found.is_empty, **json_data(found.sinks), "ledgers": json_data(found.ledgers)}
+
+
+def _write_page(file: Path, found: JobDifferences) -> None:
     from hindstream.report.difference_page import difference_page  # noqa: PLC0415 - templates, for this option alone
 
     file.write_text(difference_page(found), encoding="utf-8")
     typer.echo(f"The page is {file}.", err=True)
 
 
-def _lines(found: SinkDifferences) -> Iterator[str]:
+def _lines(found: JobDifferences) -> Iterator[str]:
     a, b = map(side_name, (found.a, found.b))
     yield f"A is {a}, B is {b}."
-    yield from sink_sentences(found)
-    for sink in found.sinks:
+    yield from sink_sentences(found.sinks)
+    yield from ledger_sentences(found.ledgers)
+    for sink in found.sinks.sinks:
         if not sink.difference.is_empty:
             yield ""
             yield from _of_sink(sink)
+    told = list(dropped_lines(found.ledgers))
+    yield from ["", *told] if told else []
 
 
 def _of_sink(sink: SinkDifference) -> Iterator[str]:

@@ -17,6 +17,7 @@ from hindstream.console.differences import (
 from hindstream.console.numbers import count_text, duration_text, time_text
 from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
+from hindstream.report.ledger_differences import dropped, ledger_sentences
 from hindstream.report.rendering import render
 from statelib.errors.counted import counted
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.comparison.difference import Difference, Example, FieldDifference
-    from statelib.comparison.sinks import SinkDifferences
+    from statelib.comparison.jobs import JobDifferences
     from statelib.comparison.times import TimeCounts
 
 KINDS = (("changed", "changed", "s1"), ("only_a", "only in A", "s3"), ("only_b", "only in B", "s4"))
@@ -65,23 +66,25 @@ class _Part:
     examples: tuple[tuple[str, int, tuple[_Shown, ...]], ...]
 
 
-def difference_page(found: SinkDifferences) -> str:
+def difference_page(found: JobDifferences) -> str:
     """The HTML of the page: one file, without script, that needs no network."""
     a, b = side_name(found.a), side_name(found.b)
-    differences = [sink.difference for sink in found.sinks]
+    sinks = found.sinks.sinks
+    differences = [sink.difference for sink in sinks]
     page = {
         "a": a,
         "b": b,
         "is_empty": found.is_empty,
-        "sentences": list(sink_sentences(found)),
+        "sentences": [*sink_sentences(found.sinks), *ledger_sentences(found.ledgers)],
         "tiles": [
             (title, sum(getattr(difference, name) for difference in differences))
             for name, title in (("compared", "compared"), ("equal", "equal"), *(kind[:2] for kind in KINDS))
         ],
         "kinds": KINDS,
         "legend": [(css, title) for _, title, css in KINDS],
-        "compared": [(sink_name(sink), sink.difference) for sink in found.sinks],
-        "differing": [_part(sink_name(sink), sink.difference) for sink in found.sinks if not sink.difference.is_empty],
+        "compared": [(sink_name(sink), sink.difference) for sink in sinks],
+        "dropped": dropped(found.ledgers),
+        "differing": [_part(sink_name(sink), sink.difference) for sink in sinks if not sink.difference.is_empty],
     }
     return render("difference.html.j2", page)
 

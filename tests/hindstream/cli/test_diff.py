@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from datetime import datetime, timedelta
 from html import unescape
@@ -74,6 +75,7 @@ def told(folder, capsys):
 def test_a_fork_of_the_same_topology_is_equal(told, a, b) -> None:
     found = told(("once", a), ("same", b))
     assert found["is_empty"]
+    assert found["ledgers"]["since"] == {"job": "once", "commit": 1}
     assert [sink["difference"]["changed"] for sink in found["sinks"]] == [0] * len(found["sinks"])
 
 
@@ -128,7 +130,12 @@ def test_as_text(told) -> None:
     assert 'all of them of key = "bob"' in text
     assert "Only in B, 2 of " in text
     assert "By time: changed, only in A, only in B" in text
-    assert "unique is equal (" in told(("once",), ("same",), output="table")
+    assert "Since once@1, both took up 30 records." in text
+    assert re.search(r"B dropped \d+ fewer duplicate\.", text)
+    assert re.search(r"Dropped, by node\n  KSTREAM-DEDUPLICATE-0000000001: duplicate \d+ in A, \d+ in B", text)
+    same = told(("once",), ("same",), output="table")
+    assert "unique is equal (" in same
+    assert "Both dropped as many, for the same reasons." in same
 
 
 def test_the_page_has_what_the_text_says(told, tmp_path) -> None:

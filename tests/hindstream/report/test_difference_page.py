@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from hindstream.report.difference_page import KINDS, difference_page
 from statelib.comparison.compare import compare
 from statelib.comparison.fields import Rules
+from statelib.comparison.jobs import JobDifferences
+from statelib.comparison.ledgers import LedgerDifferences, NodeLedgers
 from statelib.comparison.matches import Resources
 from statelib.comparison.sinks import JobCommit, SinkDifference, SinkDifferences
 from statelib.serdes.json import readable_json
@@ -22,6 +24,7 @@ from tests.effort import examples
 from tests.hindstream.report.html import drawings_of_whole, tables_of, text_of
 
 TEXT = pa.string()
+NOTHING = LedgerDifferences(None, 0, 0, (), ())
 
 
 def compared(a, b, types, way="latest", **options):
@@ -29,10 +32,11 @@ def compared(a, b, types, way="latest", **options):
         return compare(side([], a, types), side([], b, types), way, Resources(Path(folder)), **options)
 
 
-def page_of(*differences, **alone):
+def page_of(*differences, ledgers=NOTHING, **alone):
     sinks = tuple(SinkDifference(f"sink{n}", f"sink{n}.b", found) for n, found in enumerate(differences))
     alone = {"only_a": (), "only_b": (), **alone}
-    return difference_page(SinkDifferences(JobCommit("job", 7), JobCommit("b", 2), sinks, **alone))
+    found = SinkDifferences(JobCommit("job", 7), JobCommit("b", 2), sinks, **alone)
+    return difference_page(JobDifferences(found, ledgers))
 
 
 def tips(drawing):
@@ -109,6 +113,27 @@ def test_the_first_sentence_is_of_what_differs():
     assert "A is job@7, B is b@2. 25.0 % of sink1 = sink1.b differ (1 of 4). sink0 = sink0.b is equal" in text
     assert "8 compared" in text
     assert "1 changed" in text
+
+
+def test_what_was_dropped():
+    nodes = (
+        NodeLedgers("once", "once", 100, 100, {"duplicate": (7, 7), "forwarded": (93, 93)}),
+        NodeLedgers("totals-1", "totals-2", 93, 93, {"late": (1_027, 1_019), "quarantined": (0, 2)}),
+        NodeLedgers("gone", None, 5, 0, {"odd": (5, 0)}),
+    )
+    html = page_of(ledgers=LedgerDifferences(JobCommit("job", 6), 100, 101, nodes, (JobCommit("b", 2),)))
+    text = text_of(html)
+    assert "Since job@6, A took up 100 records, and B 101." in text
+    assert "B dropped 8 fewer late, 2 more quarantined, 5 fewer odd." in text
+    assert "Not counted: b@2, whose ledgers have not been kept." in text
+    (table,) = [table for table in tables_of(html) if table[0][0] == "Node"]
+    assert [[*row[:2], *row[3:]] for row in table[1:]] == [
+        ["totals-2", "late", "1,027", "1,019", "-8"],
+        ["totals-2", "quarantined", "0", "2", "+2"],
+        ["gone", "odd", "5", "0", "-5"],
+        ["once", "duplicate", "7", "7", "0"],
+    ]
+    assert "Both dropped as many, for the same reasons." in text_of(page_of())
 
 
 def test_hours_without_a_difference_are_gaps_in_the_chart():
