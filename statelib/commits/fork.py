@@ -85,6 +85,7 @@ def fork(warehouse: Storage, job: str, new: str, commit: int | None = None, *, n
             "evolution": None,
             "taken_over": None,
             "forked_from": plan.forked_from,
+            "repaired_by": None,
         }
     )
     standing = _claimed(warehouse, made)

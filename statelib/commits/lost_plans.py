@@ -60,6 +60,7 @@ def _plan_of(warehouse: Storage, commit: Commit) -> Plan:
         rolled_back_to=commit.rolled_back_to,
         taken_over=commit.taken_over,
         forked_from=commit.forked_from,
+        repaired_by=commit.repaired_by,
     )
 
 

@@ -214,6 +214,7 @@ def commit_again(
             "evolution": None,
             "taken_over": None,
             "forked_from": None,
+            "repaired_by": None,
         }
     )
     standing = CommitLog(warehouse, target.job).claim(new, "rollback")
@@ -271,6 +272,7 @@ def plan_again(warehouse: Storage, target: Commit, number: int, now_ms: int) -> 
             "evolution": None,
             "taken_over": None,
             "forked_from": None,
+            "repaired_by": None,
         }
     )
     return runs.settle(plan, lambda last: last.rolled_back_to == target.commit, "rollback")

@@ -20,6 +20,7 @@ from statelib.comparison.tally import Tally
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from statelib.comparison.difference import DifferingRowsTaker
     from statelib.comparison.fields import Fields
     from statelib.comparison.matches import Resources, Unmatched, Way
     from statelib.comparison.sides import Side
@@ -29,7 +30,14 @@ _NO_RULES = Rules()
 
 
 def compare(
-    a: Side, b: Side, way: Way, resources: Resources, *, rules: Rules = _NO_RULES, examples: int = EXAMPLES
+    a: Side,
+    b: Side,
+    way: Way,
+    resources: Resources,
+    *,
+    rules: Rules = _NO_RULES,
+    examples: int = EXAMPLES,
+    taker: DifferingRowsTaker | None = None,
 ) -> Difference:
     """Compares the rows that two sides do not share.
 
@@ -51,11 +59,12 @@ def compare(
         resources: What the comparison may use.
         rules: What counts as equal.
         examples: How many rows are shown of each kind.
+        taker: Is given all rows that differ; None: nobody wants them.
     """
     fields = common_fields((a.key, a.value), (b.key, b.value), rules, records=a.has_times and b.has_times)
     shared = sum((run.end or run.start) - run.start for run in a.shared)
     rows = tuple(sum((run.end or 0) - run.start for run in side.own) for side in (a, b))
-    tally = Tally(a, b, fields, way, examples)
+    tally = Tally(a, b, fields, way, examples, taker)
     if fields.key is None:
         return _incomparable(way, fields, rows, shared)
     if way == "order":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from statelib.comparison.fields import SchemaDifference
     from statelib.comparison.matches import Way
     from statelib.comparison.number_changes import NumberChanges
@@ -42,6 +44,16 @@ class Example:
     a: dict[str, Any] | None
     b: dict[str, Any] | None
     fields: tuple[str, ...]
+
+
+class DifferingRowsTaker(Protocol):
+    """Is given all rows that differ while they are counted, in no order that means anything.
+
+    Tables have the columns of `statelib.comparison.sides.Stretch`, and ``place``.
+    """
+
+    def take(self, a: pa.Table | None, b: pa.Table | None) -> None:
+        """Rows of A and those of B that they have become, row by row; None: only the other side has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,11 @@ class Side:
             yield from placed_batches(stretch, stretch.start, stretch.end)
 
 
+def partition_of(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64: the partitions of rows, given their places."""
+    return places >> _PARTITION_BITS
+
+
 def first_place(partition: int, index: int = 0) -> int:
     """The place of a row."""
     return partition << _PARTITION_BITS | index

@@ -22,6 +22,7 @@ from statelib.comparison.times import TimeTally
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from statelib.comparison.difference import DifferingRowsTaker
     from statelib.comparison.fields import Fields
     from statelib.comparison.matches import Way
     from statelib.comparison.sides import Side
@@ -40,10 +41,14 @@ class Tally:
         fields: What is compared.
         way: How.
         examples: How many rows are kept of each kind.
+        taker: Is given the rows that differ; None: nobody wants them.
     """
 
-    def __init__(self, a: Side, b: Side, fields: Fields, way: Way, examples: int) -> None:
+    def __init__(
+        self, a: Side, b: Side, fields: Fields, way: Way, examples: int, taker: DifferingRowsTaker | None = None
+    ) -> None:
         self._fields = fields
+        self._taker = taker
         self._way = way
         own_key = [Field(KEY, (), fields.key)] if way == "order" and fields.key is not None else []
         self._compared = (*own_key, *fields.fields)
@@ -64,6 +69,8 @@ class Tally:
         self._common_key.add(_whole(rows, KEY))
         self._count_times(kind, rows)
         sides = (rows, None) if kind == "only_a" else (None, rows)
+        if self._taker is not None:
+            self._taker.take(*sides)
         self._examples[kind].add(self._order(rows), sides, no_fields(len(rows)))
 
     def add_pairs(self, a: pa.Table, b: pa.Table) -> None:
@@ -86,6 +93,8 @@ class Tally:
                 self._numbers[field.path].add(numbers, hashes[are_there])
         chosen = pa.array(rows)
         a, b = a.take(chosen), b.take(chosen)
+        if self._taker is not None:
+            self._taker.take(a, b)
         self._common_key.add(_whole(a, KEY))
         self._count_times("changed", a)
         names = [field.path for field in self._compared]

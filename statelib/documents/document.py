@@ -12,7 +12,8 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 * 5: ``taken_over``;
 * 6: placement: its documents, and ``process_id``, ``fetched_bytes`` and ``began_at_ms`` of staged results;
 * 7: ``table_id`` of sources, ``max_future``, ``future_records`` and ``unseen`` of a plan;
-* 8: forks: ``forked_from``, and ``job`` of state files and of committed tasks.
+* 8: forks: ``forked_from``, and ``job`` of state files and of committed tasks;
+* 9: repairs: ``repaired_by``, and ``written`` of committed tasks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 _CHECKSUM_FROM_VERSION = 3
 _CHECKSUM = "checksum"
 

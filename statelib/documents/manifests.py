@@ -13,7 +13,8 @@
     <warehouse>/jobs/<job>/staging/<run id>/...         repartition topics between the stages of a run
 
 A run id is ``<commit number, 8 digits>-<try>``: a run whose audit failed stays as it is, and the next plan for the
-same commit number gets the next try. A rollback and a fork are runs with a plan and a commit and nothing in between.
+same commit number gets the next try. A rollback and a fork are runs with a plan and a commit and nothing in between,
+a repair has an audit as well.
 """
 
 from __future__ import annotations
@@ -97,6 +98,13 @@ class ForkedFrom(Data):
     commit: int
 
 
+class RepairedBy(Data):
+    """The fork whose answers become the job's: see `statelib.repair`."""
+
+    job: str
+    commit: int
+
+
 class Plan(Document):
     """What a run will do, fixed before it starts; a run that is resumed reads it back."""
 
@@ -119,6 +127,7 @@ class Plan(Document):
     begun_anew: str | None = Field(default=None, description="why the last try at the same slice was given up")
     taken_over: TakenOver | None = Field(default=None, description="the run takes over from it, and replays nothing")
     forked_from: ForkedFrom | None = Field(default=None, description="the run forks it, and replays nothing")
+    repaired_by: RepairedBy | None = Field(default=None, description="the run takes its answers, and replays nothing")
     max_future: MaxFuture | None = Field(default=None, description="which records are from the future; None: none is")
     future_records: tuple[FutureRecord, ...] = Field(
         default=(), description="the first of each partition at which the slice ends too early, or by which time leaps"
@@ -286,15 +295,22 @@ class CommittedTask(Data):
         default=None, description="that made it, of a fork's first commit: sink offsets are that job's; None: its own"
     )
 
+    written: dict[str, int] | None = Field(
+        default=None, description="the job's own sink offsets, where the position has those of a fork that repaired it"
+    )
+
     @property
     def sink_offsets(self) -> dict[str, int]:
         """The next offset to write, by ``<topic>/<partition>``: of topics that the commit's own job has written."""
+        if self.written is not None:
+            return self.written
         return self.position.sink_offsets if self.job is None else {}
 
     def within_fork(self, job: str) -> CommittedTask:
         """What it is in a fork of ``job``, a commit of which has it: the files stay where they are."""
         files = (file.model_copy(update={"job": file.job or job}) for file in self.state.files)
-        return self.model_copy(update={"state": StateManifest(files=tuple(files)), "job": self.job or job})
+        state = StateManifest(files=tuple(files))
+        return self.model_copy(update={"state": state, "job": self.job or job, "written": None})
 
 
 class Commit(Document):
@@ -323,6 +339,9 @@ class Commit(Document):
     )
     taken_over: TakenOver | None = Field(default=None, description="state and positions are those of an application")
     forked_from: ForkedFrom | None = Field(default=None, description="state and positions are those of this commit")
+    repaired_by: RepairedBy | None = Field(
+        default=None, description="state and positions are those of this commit; the records correct what was written"
+    )
 
     @property
     def rebuilds(self) -> bool:
@@ -367,6 +386,8 @@ def _instead_of_replay(of: Plan | Commit) -> str | None:
         return f"taken over from {of.taken_over.application_id}"
     if of.forked_from is not None:
         return f"forked from {of.forked_from.job}@{of.forked_from.commit}"
+    if of.repaired_by is not None:
+        return f"repaired by {of.repaired_by.job}@{of.repaired_by.commit}"
     if of.rolled_back_to is None:
         return None
     return ("rebuilt from" if of.rebuilds else "rollback to") + f" {of.rolled_back_to}"

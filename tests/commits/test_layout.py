@@ -143,6 +143,14 @@ def test_commit_bytes():
     """What an older Hindstream has written stays readable: these bytes never change for a version."""
     end = b' "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
     assert a_commit(3).encode() == (
+        b'{\n "checksum": "a92665e58a8371d7c44046c238a2e914ac6da0fd11560a45790377b637172985",\n'
+        b' "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "evolution": null,\n "fingerprint": "f",\n'
+        b' "forked_from": null,\n "format_version": 9,\n "job": "j",\n "repaired_by": null,\n "rolled_back_to": null,\n'
+        b' "run_id": "00000003-1",\n'
+        b' "semantics": null,\n "sinks": [],\n "sources": [],\n "taken_over": null,\n "tasks": {},\n'
+        b' "until_ms": null\n}\n'
+    )
+    eighth = (
         b'{\n "checksum": "b44b92d499d48aae9a66f7a8b577326efb2c9742b204d616bc9d50efe34bf449",\n'
         b' "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "evolution": null,\n "fingerprint": "f",\n'
         b' "forked_from": null,\n "format_version": 8,\n "job": "j",\n "rolled_back_to": null,\n'
@@ -188,7 +196,16 @@ def test_commit_bytes():
         b' "format_version": 2,\n' + rest
     )
     first = b'{\n "commit": 3,\n "created_at_ms": 3,\n "fingerprint": "f",\n "format_version": 1,\n' + rest
-    for version, written in ((1, first), (2, second), (3, third), (4, fourth), (5, fifth), (6, sixth), (7, seventh)):
+    for version, written in (
+        (1, first),
+        (2, second),
+        (3, third),
+        (4, fourth),
+        (5, fifth),
+        (6, sixth),
+        (7, seventh),
+        (8, eighth),
+    ):
         commit = Commit.decode(written, file="c")
         assert commit == a_commit(3).model_copy(update={"format_version": version})
         assert Commit.decode(commit.encode(), file="c") == commit
@@ -223,20 +240,20 @@ def test_document_bytes():
         tasks=(PlannedTask(task_id="0_0", sub_topology=0, partition=0, sources=(source,)),), sink_partitions={"s": 2},
     )  # fmt: skip
     assert b"".join(plan.encode().split()) == (
-        b'{"begun_anew":null,"checksum":"26086c88ae7135475d385044b993caca84b4d72002ff0b686aa94c37e6192d92",'
-        b'"commit":1,"created_at_ms":8,"end_of_input":"hold","evolution":null,"fingerprint":"f","forked_from":null,"format_version":8,'
-        b'"future_records":[],"job":"j","max_future":null,"rolled_back_to":null,"run_id":"00000001-1","semantics":null,'
+        b'{"begun_anew":null,"checksum":"b32348766b2f3688def360638bfaf41696def15de3a5ec1a21957765f5311b01",'
+        b'"commit":1,"created_at_ms":8,"end_of_input":"hold","evolution":null,"fingerprint":"f","forked_from":null,"format_version":9,'
+        b'"future_records":[],"job":"j","max_future":null,"repaired_by":null,"rolled_back_to":null,"run_id":"00000001-1","semantics":null,'
         b'"sink_partitions":{"s":2},"sources":[],"taken_over":null,"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
         b'"records":5,"start_offset":3,"topic":"t"}],"sub_topology":0,"task_id":"0_0"}],"unseen":[],"until_ms":7}'
     )
     audit = Audit(run_id="00000001-1", success=True, checks=(), data_docs=None, seconds=0.5)
     assert b"".join(audit.encode().split()) == (
-        b'{"checks":[],"checksum":"05d395335c945dfa0e7f04e817607b6cdc3ae51472d05e7b53d078a5888c797d",'
-        b'"data_docs":null,"format_version":8,"run_id":"00000001-1","seconds":0.5,"success":true}'
+        b'{"checks":[],"checksum":"0aa8a17f50f2dc89474897466bb00305d6ef77b6082b7bbed7083e771536f0fc",'
+        b'"data_docs":null,"format_version":9,"run_id":"00000001-1","seconds":0.5,"success":true}'
     )
     assert b"".join(Maintenance(oldest_restorable=4, cleaned_through=3, swept_through=5).encode().split()) == (
-        b'{"checksum":"f23571e99a8d03f24cebf67b81977606a20c9b1af124b9b01b74e17222bd7343",'
-        b'"cleaned_through":3,"forks":[],"format_version":8,"oldest_restorable":4,"swept_through":5}'
+        b'{"checksum":"8567d1aff9a9555e6c85c4ad1ef08f37fd9049b86f03f51f2b45dd125d809593",'
+        b'"cleaned_through":3,"forks":[],"format_version":9,"oldest_restorable":4,"swept_through":5}'
     )
     file = StateFile(name="7.sst", sha256="ab", size_bytes=3, run_id="00000001-1")
     assert json.loads(file.model_dump_json()) == {
@@ -244,8 +261,8 @@ def test_document_bytes():
     }  # fmt: skip
     notice = Rollback(topic="t", job="j", commit=5, rolled_back_to=2, end_offsets={0: 7})
     assert b"".join(notice.encode().split()) == (
-        b'{"checksum":"f386b284f8de5b4fdaaa939a4b418e789d684c7ff38282459dbdff0672a9df62",'
-        b'"commit":5,"end_offsets":{"0":7},"format_version":8,"job":"j","rolled_back_to":2,"topic":"t"}'
+        b'{"checksum":"6282b7d227cef5c0e03fab00913144e19265635720d2afd112442102ac8bd236",'
+        b'"commit":5,"end_offsets":{"0":7},"format_version":9,"job":"j","rolled_back_to":2,"topic":"t"}'
     )
     small = ArchiveFile(
         path="partition=0/00-a.parquet", partition=0, rows=1, size_bytes=2, first_offset=3, last_offset=3,
@@ -259,16 +276,16 @@ def test_document_bytes():
         b'"null_values":null,"partition":0,"path":"partition=0/00-a.parquet","rows":1,"sha256":null,"size_bytes":2}'
     )
     assert b"".join(rewrite.encode().split()) == (
-        b'{"checksum":"a12b6bb30244f37818facc6338619e5eefc87325dfb2d3a76273f8260f37ee3e","cleaned":{"2":7},"created_at_ms":9,"files":['
+        b'{"checksum":"c217ecfe67413ca02b37c7a1f3d120dce5c3a0f99473cc51cc65c99004090884","cleaned":{"2":7},"created_at_ms":9,"files":['
         + file_json
-        + b'],"format_version":8,"job":"j","replaced":['
+        + b'],"format_version":9,"job":"j","replaced":['
         + file_json
         + b","
         + file_json
         + b'],"rewrite":4,"topic":"t"}'
     )
     assert b"".join(Rewriting(looked_through=8, reclaimed={"t": 3}).encode().split()) == (
-        b'{"checksum":"141698567952c0cd7eaf72182b532d8968d7243dfb23dbc6e568016afe56e99f","format_version":8,"looked_through":8,'
+        b'{"checksum":"9e5c8344d5db11d8d4d076f21220c1e7f86736529e97c465e9258e81e4c6612c","format_version":9,"looked_through":8,'
         b'"reclaimed":{"t":3}}'
     )
     node = NodeDescription(name="N", sub_topology=0, parents=("A",), settings={"node": "processor"})
@@ -278,8 +295,8 @@ def test_document_bytes():
     )  # fmt: skip
     topology = TopologyDescription(fingerprint="f", nodes=(node,), stores=(store,))
     assert b"".join(topology.encode().split()) == (
-        b'{"checksum":"ab5d5024631483b401900db273eb5465268726a562c77e91a92d9461028e6297",'
-        b'"fingerprint":"f","format_version":8,'
+        b'{"checksum":"f1759a2a5b0798993211c49f7dc2607105fdde647b4d537311756ddb5a80b64f",'
+        b'"fingerprint":"f","format_version":9,'
         b'"nodes":[{"name":"N","parents":["A"],"settings":{"node":"processor"},"sub_topology":0}],'
         b'"stores":[{"arrow_schema":"AA==","families":["s","s.by-start"],"kind":"window","name":"s","node":"N",'
         b'"settings":{"retention_ms":7},"sub_topology":0}]}'

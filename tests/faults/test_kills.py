@@ -31,6 +31,7 @@ from tests.commits.test_hold import STEPS as HOLD
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
 from tests.placement.test_copies import STEPS as COPIES
+from tests.repair.test_repair import REPAIR
 from tests.task.test_renamed_stores import RENAME
 from tests.task.test_takeover import TAKE_OVER
 
@@ -160,7 +161,7 @@ def test_every_step_in_the_code_is_killed_at():
     package = Path(__file__).parents[2] / "statelib"
     code = [
         module.read_text()
-        for folder in ("commits", "checkpoint", "placement")
+        for folder in ("commits", "checkpoint", "placement", "repair")
         for module in (package / folder).glob("*.py")
     ]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
@@ -169,7 +170,7 @@ def test_every_step_in_the_code_is_killed_at():
         steps = re.findall(r'\bstep\(f"\{phase\}\.([^"]+)"\)', inspect.getsource(method))
         names |= {f"{phase}.{name}" for phase in phases for name in steps}
     killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *REPUBLISH, *RENAME}
-    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES, *FORK, *DROP}
+    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES, *FORK, *DROP, *REPAIR}
     assert names == killed_at
 
 

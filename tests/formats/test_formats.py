@@ -34,7 +34,7 @@ class Format(NamedTuple):
 _FAMILIES = "tests/operators"
 FORMATS = {
     "statelib.documents.document": Format(
-        (1, 2, 3, 4, 5, 6, 7, 8),
+        (1, 2, 3, 4, 5, 6, 7, 8, 9),
         "tests/commits/test_layout.py::test_damaged_documents_are_told_from_newer_ones",
         "tests/formats/test_warehouses.py::test_a_job_goes_on",
     ),

@@ -86,7 +86,7 @@ def test_golden_bytes() -> None:
     assert b"".join(written.split()).startswith(
         b'{"acceptable_recovery_lag":0,"application":"app","assignor":"sticky","checksum":"'
     )
-    assert b'"format_version": 8' in written
+    assert b'"format_version": 9' in written
     (its,) = made.hosts
     tasks = b"".join(bytes(7) + bytes([n]) for n in range(4))
     assert base64.b64decode(its.subscription) == (

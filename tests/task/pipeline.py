@@ -31,6 +31,7 @@ from statelib.topics.archive import TopicArchive, topic_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from statelib.commits.plan import EndOffsets
     from statelib.documents.topologies import TopologyDescription
     from statelib.settings.max_future import MaxFuture
     from statelib.settings.semantics import EndOfInput
@@ -110,6 +111,7 @@ class Pipeline:
         end_of_input: EndOfInput = "hold",
         reset_stores: Sequence[str] = (),
         migrate_stores: Sequence[str] = (),
+        end_offsets: EndOffsets | None = None,
     ) -> Plan | NothingToDo:
         """Plans a slice."""
         return plan(
@@ -117,6 +119,7 @@ class Pipeline:
             self.warehouse,
             now_ms=0,
             until_ms=until_ms,
+            end_offsets=end_offsets,
             end_of_input=end_of_input,
             semantics=self._settings.semantics,
             describe=self._described,
@@ -135,9 +138,10 @@ class Pipeline:
         end_of_input: EndOfInput = "hold",
         reset_stores: Sequence[str] = (),
         migrate_stores: Sequence[str] = (),
+        end_offsets: EndOffsets | None = None,
     ) -> Staged | NothingToDo:
         """One slice, committed and published; every record must be accounted for."""
-        planned = self.plan(until_ms, end_of_input, reset_stores, migrate_stores)
+        planned = self.plan(until_ms, end_of_input, reset_stores, migrate_stores, end_offsets)
         if isinstance(planned, NothingToDo):
             return planned
         staged = stage(self.warehouse, planned, self.replay(planned))
