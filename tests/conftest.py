@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.shared_servers import OneProcessForAServer, server_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
 
 ROOT = Path(__file__).parent.parent
 
@@ -50,13 +53,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes the session is marked ``spark``, said or not.
 
-    The files with the slowest tests come first, so that no worker is left with one when the others are done.
+    What shares a server comes first, then the files with the slowest tests, so that no worker is left with one of them
+    when the others are done.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("airflow")}
-    items.sort(key=lambda item: item.path not in slow)
+    alone = {path: server_of(ROOT, str(path.relative_to(ROOT))) for path in {item.path for item in items}}
+    items.sort(key=lambda item: (alone[item.path] not in {"broker", "spark"}, item.path not in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneProcessForAServer | None:
+    """Who runs what, where ``./dev test`` asks for whole files."""
+    return OneProcessForAServer(config, log) if config.option.dist == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

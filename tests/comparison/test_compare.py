@@ -67,7 +67,7 @@ RESOURCES = st.fixed_dictionaries(
 
 
 @given(histories(), RESOURCES, st.integers(1, 3))
-@examples(30, 3000)
+@examples(12, 3000)
 def test_the_newest_rows_by_key(history, resources, partitions):
     key, shared, a, b = history
     sides = [side(shared, own, (key, VALUE), partitions) for own in (a, b)]
@@ -75,7 +75,7 @@ def test_the_newest_rows_by_key(history, resources, partitions):
 
 
 @given(histories(), RESOURCES, st.integers(1, 3), st.integers(1, 3))
-@examples(30, 3000)
+@examples(12, 3000)
 def test_records_as_a_multiset(history, resources, partitions_a, partitions_b):
     key, _, a, b = history
     sides = side([], a, (key, VALUE), partitions_a), side([], b, (key, VALUE), partitions_b)
@@ -83,7 +83,7 @@ def test_records_as_a_multiset(history, resources, partitions_a, partitions_b):
 
 
 @given(histories(), st.integers(1, 5), st.integers(1, 5))
-@examples(30, 2000)
+@examples(12, 2000)
 def test_records_in_order(history, batch_a, batch_b):
     key, _, a, b = history
     sides = side([], a, (key, VALUE), batch_rows=batch_a), side([], b, (key, VALUE), batch_rows=batch_b)
@@ -91,7 +91,7 @@ def test_records_in_order(history, batch_a, batch_b):
 
 
 @given(histories(), st.sampled_from(["latest", "set", "order"]), RESOURCES, st.integers(1, 4), st.integers(1, 4))
-@examples(30, 2000)
+@examples(12, 2000)
 def test_nothing_depends_on_memory_buckets_and_partitions(history, way, resources, partitions, batch_rows):
     key, shared, a, b = history
     shared = [] if way == "set" else shared
@@ -102,7 +102,7 @@ def test_nothing_depends_on_memory_buckets_and_partitions(history, way, resource
 
 
 @given(histories(), st.sampled_from(["latest", "set", "order"]))
-@examples(30)
+@examples(12)
 def test_a_side_is_the_same_as_itself(history, way):
     key, shared, a, _ = history
     found = run(*(side(shared, a, (key, VALUE), partitions) for partitions in (1, 1 if way == "order" else 2)), way)
@@ -114,7 +114,7 @@ def test_a_side_is_the_same_as_itself(history, way):
 @given(
     histories(), st.sampled_from([0.0, 1e-9, 0.6, 1e6]), st.sampled_from(["", "timestamp", "value.inner", "headers"])
 )
-@examples(30, 1000)
+@examples(12, 1000)
 def test_tolerances_and_fields_that_are_left_out(history, tolerance, ignored):
     key, shared, a, b = history
     ignored = frozenset(filter(None, [ignored]))

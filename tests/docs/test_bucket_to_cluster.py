@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.ingest.connect_trees import Sent
     from tests.storage.s3 import S3Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.long]
 
 PAGE = ROOT / "docs" / "bucket-to-cluster.md"
 

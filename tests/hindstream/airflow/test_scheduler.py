@@ -24,6 +24,7 @@ from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, published_through, read_hold
 from tests.docs.blocks import Typed, parts, section
 from tests.docs.curl import path_with_curl
+from tests.effort import every_other
 from tests.hindstream.airflow import rates
 from tests.hindstream.airflow.standalone import Standalone, standalone
 from tests.hindstream.spark.orders import JOB_FILE, archive_orders, make_settings, orders
@@ -139,7 +140,7 @@ def test_approved_it_is_done(scheduler: Scheduler, refused: dict[str, str]) -> N
         assert store.kind == "versioned"
 
 
-@pytest.mark.parametrize("dag_id", ["orders", "orders-in-one"])
+@pytest.mark.parametrize("dag_id", every_other(["orders", "orders-in-one"]))
 def test_a_triggered_run_goes_through_all_phases(scheduler: Scheduler, refused: dict[str, str], dag_id: str) -> None:
     tasks = PHASES if TASK_PER[dag_id] == "phase" else (RUN,)
     assert scheduler.ended(dag_id) == {**dict.fromkeys(tasks, "success"), "dag_run": "success"}, (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import importlib.util
+import itertools
 import json
 import sys
 from dataclasses import replace
@@ -25,6 +26,7 @@ from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import TIMESTAMP, topic_schema
 from tests.command import hindstream, run
+from tests.effort import every_other
 from tests.hindstream.projects.topics import RECORDS, TOPICS, make_topic
 from tests.ingest.lake import load, write_file
 from tests.task.pipeline import Pipeline
@@ -44,8 +46,7 @@ def its_tests(folder: Path):
     return [value for name, value in vars(module).items() if name.startswith("test_")]
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
-@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize(("topic", "template"), every_other(itertools.product(TOPICS, TEMPLATES)))
 def test_its_test_passes_and_its_job_runs(tmp_path, topic, template) -> None:
     shape = shape_of(make_topic(tmp_path / "warehouse", topic))
     if template == "table" and not shape.has_keys:
