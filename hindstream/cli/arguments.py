@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -40,6 +41,25 @@ JsonOrText = Annotated[
     Literal["table", "json"], typer.Option("--output", help="Output format: for a person, or JSON, an object a line.")
 ]
 RunId = Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="The run; default: the newest.")]
+
+Sinks = Annotated[
+    list[str] | None,
+    typer.Option("--sink", metavar="NAME|A=B", help="Only this sink; may be repeated. Default: all of both."),
+]
+By = Annotated[
+    Literal["latest", "set", "order"] | None,
+    typer.Option(help="Newest value of each key; all records in any order; in order. Default: by the topology."),
+]
+Tolerances = Annotated[
+    list[str] | None,
+    typer.Option("--tolerance", metavar="[FIELD=]NUMBER", help="By how much numbers may differ; repeatable."),
+]
+Ignored = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", metavar="FIELD", help="Leave out a field: value.debug, timestamp; repeatable."),
+]
+Examples = Annotated[int, typer.Option("--limit", min=0, help="Number of examples of each kind.")]
+Page = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write the comparison as a page, for a review.")]
 
 
 def given_settings(assignments: list[str] | None, **given: str | None) -> Settings:

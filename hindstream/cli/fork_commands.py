@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from hindstream.cli.arguments import Assignments, JsonOrText, Warehouse, given_settings, job_and_commit
+from hindstream.cli.arguments import (
+    Assignments,
+    By,
+    Examples,
+    Ignored,
+    JsonOrText,
+    Page,
+    Sinks,
+    Tolerances,
+    Warehouse,
+    given_settings,
+    job_and_commit,
+)
 from statelib.errors.kinds import ConfigurationError
 
 
@@ -59,26 +70,12 @@ def drop(
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="JOB or JOB@COMMIT; the job: its name, or FILE.py:NAME.")],
     b: Annotated[str, typer.Argument(metavar="B", help="What A is compared with; the same.")],
-    sinks: Annotated[
-        list[str] | None,
-        typer.Option("--sink", metavar="NAME|A=B", help="Only this sink; may be repeated. Default: all of both."),
-    ] = None,
-    by: Annotated[
-        Literal["latest", "set", "order"] | None,
-        typer.Option(help="Newest value of each key; all records in any order; in order. Default: by the topology."),
-    ] = None,
-    tolerances: Annotated[
-        list[str] | None,
-        typer.Option("--tolerance", metavar="[FIELD=]NUMBER", help="By how much numbers may differ; repeatable."),
-    ] = None,
-    ignored: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", metavar="FIELD", help="Leave out a field: value.debug, timestamp; repeatable."),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Number of examples of each kind.")] = 3,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write the comparison as a page, for a review.")
-    ] = None,
+    sinks: Sinks = None,
+    by: By = None,
+    tolerances: Tolerances = None,
+    ignored: Ignored = None,
+    limit: Examples = 3,
+    page: Page = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,

@@ -12,7 +12,15 @@ from typing import Annotated
 
 import typer
 
-from hindstream.cli import begin_commands, bring_commands, fork_commands, live_commands, look_commands, run_commands
+from hindstream.cli import (
+    begin_commands,
+    bring_commands,
+    fork_commands,
+    live_commands,
+    look_commands,
+    run_commands,
+    try_commands,
+)
 from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, TRY, RootCommands
 from hindstream.cli.migrate_commands import migrate
 from hindstream.cli.session_commands import session
@@ -92,7 +100,7 @@ _COMMANDS = {
         look_commands.inspect,
         look_commands.explain,
     ),
-    TRY: (fork_commands.fork, fork_commands.diff, fork_commands.drop),
+    TRY: (try_commands.try_, fork_commands.fork, fork_commands.diff, fork_commands.drop),
     MEND: (run_commands.release, run_commands.data_docs),
     LIVE: (live_commands.handover, live_commands.takeover),
     PHASES: (run_commands.plan,),
@@ -101,7 +109,7 @@ _COMMANDS = {
 
 for panel, commands in _COMMANDS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(command.__name__.strip("_").replace("_", "-"), rich_help_panel=panel)(command)
 for phase in run_commands.PHASES:
     app.command(phase, rich_help_panel=PHASES)(run_commands.phase_command(phase))
 app.add_typer(session, rich_help_panel=BEGIN)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.forks import forked_from, forks_of
+from statelib.commits.forks import begins_empty, forked_from, forks_of, holder_of
 from statelib.commits.hold import check_free
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
@@ -125,11 +125,10 @@ def _base(warehouse: Storage, job: str) -> str:
     base = forked_from(warehouse, job)
     if base is not None:
         return base.job
-    if CommitLog(warehouse, job).head_number():
+    if CommitLog(warehouse, job).head_number() and not begins_empty(warehouse, job):
         what = "the job is no fork, and nothing but a fork is dropped"
         raise ConfigurationError(what, job=job, next_step="name a fork: hindstream jobs lists all jobs")
-    others = (path.rpartition("/")[2] for path in warehouse.folders("jobs"))
-    begun = next((other for other in others if warehouse.exists(JobLayout(other).fork(job))), None)
+    begun = holder_of(warehouse, job)
     if begun is None:
         raise ConfigurationError("there is no such fork", job=job, next_step="name one: hindstream jobs lists all jobs")
     return begun

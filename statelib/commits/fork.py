@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.expiry import check_restorable
-from statelib.commits.forks import is_being_dropped, read_reference
+from statelib.commits.forks import begins_empty, is_being_dropped, read_reference
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, fork_topic, late_topic, quarantine_topic, run_id
 from statelib.commits.stage import check_state_stored
@@ -27,6 +27,7 @@ from statelib.errors.kinds import ConfigurationError, FencedError
 
 if TYPE_CHECKING:
     from statelib.documents.topologies import TopologyDescription
+    from statelib.documents.upkeep import Trial
     from statelib.storage import Storage
 
 
@@ -34,7 +35,9 @@ class _GoneError(ConfigurationError):
     """The job that was to be forked is gone: whoever comes after that drop is told so."""
 
 
-def fork(warehouse: Storage, job: str, new: str, commit: int | None = None, *, now_ms: int) -> Commit:
+def fork(
+    warehouse: Storage, job: str, new: str, commit: int | None = None, *, now_ms: int, trial: Trial | None = None
+) -> Commit:
     """Makes the job ``new``, which goes on from a commit of ``job``. A repeat changes nothing.
 
     Args:
@@ -43,6 +46,7 @@ def fork(warehouse: Storage, job: str, new: str, commit: int | None = None, *, n
         new: The fork's name.
         commit: The commit; None: the newest, or where an interrupted call has begun.
         now_ms: The wall clock, for the commit's ``created_at_ms``.
+        trial: Of a fork that is dropped when it has been compared.
 
     Returns:
         The fork's first commit.
@@ -64,7 +68,7 @@ def fork(warehouse: Storage, job: str, new: str, commit: int | None = None, *, n
     described = _check_target(warehouse, target)
     _check_kept(warehouse, target)
     _check_new(warehouse, new, described)
-    _refer(warehouse, target, new)
+    _refer(warehouse, ForkReference(fork=new, commit=target.commit, trial=trial), job)
     try:
         _check_kept(warehouse, target)  # now that the reference is there: see `statelib.commits.forks`
     except _GoneError:
@@ -91,6 +95,31 @@ def fork(warehouse: Storage, job: str, new: str, commit: int | None = None, *, n
     standing = _claimed(warehouse, made)
     _check_not_dropped(warehouse, target, new)
     return standing
+
+
+def fork_from_beginning(warehouse: Storage, job: str, new: str, *, trial: Trial | None = None) -> None:
+    """Makes a fork that shares nothing with ``job``: it replays from the beginning. A repeat changes nothing.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job, which may be a fork itself.
+        new: The fork's name.
+        trial: Of a fork that is dropped when it has been compared.
+
+    Raises:
+        ConfigurationError: There is no such job, or a job of the new name, or one of them is being dropped.
+    """
+    check_job_name(new)
+    standing_commit(warehouse, job)
+    for name in (job, new):
+        if is_being_dropped(warehouse, name):
+            raise ConfigurationError("the fork is being dropped", job=name, next_step="choose another name")
+    begun = read_reference(warehouse, job, new)
+    if begun is None:
+        if CommitLog(warehouse, new).head_number() or begins_empty(warehouse, new):
+            raise ConfigurationError("there is a job of this name already", job=new, next_step="choose another name")
+        _check_no_open_run(warehouse, new)
+    _refer(warehouse, ForkReference(fork=new, commit=0, trial=trial), job)
 
 
 def _claimed(warehouse: Storage, made: Commit) -> Commit:
@@ -151,11 +180,7 @@ def _check_target(warehouse: Storage, target: Commit) -> TopologyDescription:
 
 def _check_new(warehouse: Storage, new: str, described: TopologyDescription) -> None:
     """Makes sure that nobody is about to use the fork's name, and that its sinks would begin empty."""
-    runs = Runs(warehouse, new)
-    for plan in runs.attempts(1):
-        if plan.forked_from is None and not runs.is_quarantined(plan.run_id):
-            what = "a run of a job of this name is open"
-            raise ConfigurationError(what, job=new, run=plan.run_id, next_step="choose another name")
+    _check_no_open_run(warehouse, new)
     written = [str(node.settings["topic"]) for node in described.nodes if node.settings["node"] == "sink"]
     for topic in (*(fork_topic(topic, new) for topic in written), late_topic(new), quarantine_topic(new)):
         archive = open_archive_if_present(warehouse, topic)
@@ -164,14 +189,22 @@ def _check_new(warehouse: Storage, new: str, described: TopologyDescription) -> 
             raise ConfigurationError(what, job=new, topic=topic, next_step="choose another name")
 
 
-def _refer(warehouse: Storage, target: Commit, new: str) -> None:
+def _check_no_open_run(warehouse: Storage, new: str) -> None:
+    runs = Runs(warehouse, new)
+    for plan in runs.attempts(1):
+        if plan.forked_from is None and not runs.is_quarantined(plan.run_id):
+            what = "a run of a job of this name is open"
+            raise ConfigurationError(what, job=new, run=plan.run_id, next_step="choose another name")
+
+
+def _refer(warehouse: Storage, wanted: ForkReference, job: str) -> None:
     """Says that the fork stands on the commit."""
-    wanted = ForkReference(fork=new, commit=target.commit)
+    new = wanted.fork
     step("fork.before-reference")
-    warehouse.put_if_absent(JobLayout(target.job).fork(new), wanted.encode())
+    warehouse.put_if_absent(JobLayout(job).fork(new), wanted.encode())
     step("fork.referenced")
-    standing = read_reference(warehouse, target.job, new)
-    if standing is not None and standing.commit != target.commit:
+    standing = read_reference(warehouse, job, new)
+    if standing is not None and standing.commit != wanted.commit:
         raise ConfigurationError(
             f"somebody has begun to make this fork of commit {standing.commit}",
             job=new,

@@ -10,6 +10,8 @@ Maintenance sets its mark, and a drop leaves its record, *before* they look for 
 the other: the fork is refused, or the files stay. A fork of a fork has its reference at the fork; maintenance of the
 first job finds it there, and looks at each job's mark before it looks which forks stand on that job.
 
+A fork of commit 0 replays from the beginning. It has nothing of the job but this reference, by which it can be dropped.
+
 A fork's later commits name files of its own runs, and files that its restorable commits have: what a job's folder holds
 for it only becomes less. A reference goes when the fork is dropped, or when its name has become another job's.
 """
@@ -66,6 +68,19 @@ def read_reference(warehouse: Storage, job: str, fork: str) -> ForkReference | N
     return ForkReference.read_if_present(warehouse, JobLayout(job).fork(fork))
 
 
+def holder_of(warehouse: Storage, fork: str) -> str | None:
+    """The job in whose folder the reference of a fork lies; None: nobody has made such a fork."""
+    jobs = (path.rpartition("/")[2] for path in warehouse.folders("jobs"))
+    return next((job for job in jobs if warehouse.exists(JobLayout(job).fork(fork))), None)
+
+
+def begins_empty(warehouse: Storage, fork: str) -> bool:
+    """Whether a job is a fork that replays from the beginning."""
+    holder = holder_of(warehouse, fork)
+    reference = None if holder is None else read_reference(warehouse, holder, fork)
+    return reference is not None and reference.commit == 0
+
+
 def is_being_dropped(warehouse: Storage, job: str) -> bool:
     """Whether somebody has begun to drop a job: nothing may be made of it any more."""
     return warehouse.exists(JobLayout(job).dropping)
@@ -96,5 +111,7 @@ def _own(warehouse: Storage, job: str, fork: str) -> set[str]:
     if reference is None or is_being_dropped(warehouse, fork):
         return set()
     if CommitLog(warehouse, fork).head_number() == 0:
+        if reference.commit == 0:
+            return set()
         return set(CommitLog(warehouse, job).read(reference.commit).state_files())
     return {path for commit in restorable_commits(warehouse, fork) for path in commit.state_files()}

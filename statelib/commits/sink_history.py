@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.commits.forks import forked_from
+from statelib.commits.forks import begins_empty, forked_from, holder_of
 from statelib.commits.layout import Runs, fork_topic, late_topic, quarantine_topic
 from statelib.commits.standing import standing_commit
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from statelib.documents.manifests import Commit, ForkedFrom
     from statelib.storage import Storage
@@ -69,11 +69,22 @@ def sink_history(warehouse: Storage, job: str, commit: int | None = None) -> Map
 def _history(warehouse: Storage, job: str, commit: int | None) -> tuple[str, dict[str, list[Segment]]]:
     """The job at the beginning, a fork of which the job is; and the segments by what that one calls its sinks."""
     made = standing_commit(warehouse, job, commit)
-    base = forked_from(warehouse, job)
-    first, history = (job, {}) if base is None else _up_to_fork(warehouse, job, base)
-    for topic, ends in _sink_offsets(warehouse, made).items():
+    base, offsets = forked_from(warehouse, job), _sink_offsets(warehouse, made)
+    first, history = (_begun_as(warehouse, job, offsets), {}) if base is None else _up_to_fork(warehouse, job, base)
+    for topic, ends in offsets.items():
         history.setdefault(_name_of(topic, job, first), []).extend(_own(topic, ends))
     return first, history
+
+
+def _begun_as(warehouse: Storage, job: str, topics: Iterable[str]) -> str:
+    """The job at the beginning of one that goes on from no commit: itself, unless it is a fork of commit 0."""
+    is_fork = any(topic.endswith(fork_topic("", job)) for topic in topics) and begins_empty(warehouse, job)
+    holder = holder_of(warehouse, job) if is_fork else None
+    if holder is None:
+        return job
+    while (base := forked_from(warehouse, holder)) is not None:
+        holder = base.job
+    return holder
 
 
 def _up_to_fork(warehouse: Storage, job: str, base: ForkedFrom) -> tuple[str, dict[str, list[Segment]]]:

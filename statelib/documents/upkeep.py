@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from statelib.documents.document import Document
+from statelib.documents.document import Data, Document
 from statelib.topics.files import ArchiveFile
 
 
@@ -106,12 +106,33 @@ class Hold(Document):
     since_ms: int
 
 
+class Trial(Data):
+    """Who tries a version of a job, so that others can tell whether anybody still does.
+
+    Attributes:
+        host: The host's name.
+        process: The process there; None: it outlives processes, and whoever began it drops it.
+        began_at_ms: When, by the host's clock.
+    """
+
+    host: str
+    process: int | None
+    began_at_ms: int
+
+
 class ForkReference(Document):
-    """That a fork stands on a commit of the job in whose folder this lies: see `statelib.commits.forks`."""
+    """That a fork stands on a commit of the job in whose folder this lies: see `statelib.commits.forks`.
+
+    Attributes:
+        fork: The fork.
+        commit: The commit; 0: none, the fork replays from the beginning.
+        trial: Of a fork that is dropped when it has been compared.
+    """
 
     kind: ClassVar[str] = "reference of a fork"
     fork: str
     commit: int
+    trial: Trial | None = None
 
 
 class Dropping(Document):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from statelib.commits import Maintained, Published
+    from statelib.commits.plan import EndOffsets
     from statelib.documents.manifests import Audit, Commit, Plan, Staged
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
@@ -55,13 +56,16 @@ class _Stopwatch:
             self.seconds[phase] = time.perf_counter() - started
 
 
-def run_slice(job: Job, settings: Settings, until_ms: int | None = None) -> SliceResult | NothingToDo:
+def run_slice(
+    job: Job, settings: Settings, until_ms: int | None = None, *, end_offsets: EndOffsets | None = None
+) -> SliceResult | NothingToDo:
     """Plans, replays, audits, commits, publishes, maintains and reports one slice.
 
     Args:
         job: The job.
         settings: See `Settings`.
         until_ms: End of the slice in event time; None: ``settings.until``, which may be none too: all there is.
+        end_offsets: The slice ends before these offsets instead: see `statelib.commits.plan`.
 
     Returns:
         What was done, or why there was nothing to do.
@@ -72,7 +76,7 @@ def run_slice(job: Job, settings: Settings, until_ms: int | None = None) -> Slic
     if until_ms is not None:
         settings = settings.model_copy(update={"until": until_ms})
     watch = _Stopwatch()
-    planned = watch.time("plan", lambda: plan.run(job, settings))
+    planned = watch.time("plan", lambda: plan.run(job, settings, end_offsets=end_offsets))
     if isinstance(planned, NothingToDo):
         _finish(job, settings, planned.head)
         return planned

@@ -12,6 +12,7 @@ from hindstream.spark.phases.command import phase_main
 from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
 from statelib.commits.changed_archives import changed_by_others
+from statelib.commits.forks import begins_empty
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.task import describe_topology
@@ -19,6 +20,7 @@ from statelib.task import describe_topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from statelib.commits.plan import EndOffsets
     from statelib.documents.manifests import Plan
     from statelib.documents.topologies import TopologyDescription
     from statelib.job.job import Job
@@ -29,8 +31,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | NothingToDo:  # noqa: ARG001
+def run(
+    job: Job,
+    settings: Settings,
+    run_id: str | None = None,  # noqa: ARG001
+    *,
+    end_offsets: EndOffsets | None = None,
+) -> Plan | NothingToDo:
     """Plans the slice that ends at ``settings.until``, and with ``settings.end_of_input`` maybe the whole input.
+
+    ``end_offsets``: it ends there instead.
 
     A run that was killed between commit and publish has left a commit unseen; it is published first, because the next
     run may find nothing to do and end here.
@@ -46,7 +56,9 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
         _log.info("%s: published commit %d to %s, late", job.name, made_good.commit, made_good.topic)
     check_expectations(job, warehouse, settings.semantics)
     head = CommitLog(warehouse, job.name).head()
-    planned = planner(job, settings, warehouse)(until_ms=settings.until_ms, end_of_input=settings.end_of_input)
+    planned = planner(job, settings, warehouse)(
+        until_ms=settings.until_ms, end_offsets=end_offsets, end_of_input=settings.end_of_input
+    )
     for note in changed_by_others(warehouse, head) if head else ():
         _log.warning("%s: %s", job.name, note)
     for record in planned.future_records:
@@ -70,7 +82,8 @@ def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., P
     Raises:
         ConfigurationError: The job is to run as a fork that nobody has made.
     """
-    if settings.fork is not None and not CommitLog(warehouse, job.name).head_number():
+    is_made = settings.fork is None or CommitLog(warehouse, job.name).head_number() or begins_empty(warehouse, job.name)
+    if not is_made:
         step = f"make it: hindstream fork JOB {job.name}"
         raise ConfigurationError("there is no such fork", job=job.name, setting="fork", next_step=step)
     return partial(

@@ -1,0 +1,70 @@
+"""``hindstream try``: its options; see `hindstream.cli.try_version`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hindstream.cli.arguments import (
+    Assignments,
+    By,
+    Engine,
+    Examples,
+    Ignored,
+    JsonOrText,
+    Page,
+    Sinks,
+    Tolerances,
+    Warehouse,
+    given_settings,
+)
+
+
+def try_(
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The other version: FILE.py:NAME or PACKAGE.MODULE:NAME.")],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JOB[@COMMIT]",
+            help="The job: its name, or FILE.py:NAME of the version that has run. Default: the one of NEW's name.",
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Go on from the job's last commit before: ISO 8601. Default: the beginning."
+        ),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Compare here. Default: where the commit has ended.")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Keep the fork, under this name. Default: it is dropped.")
+    ] = None,
+    sinks: Sinks = None,
+    by: By = None,
+    tolerances: Tolerances = None,
+    ignored: Ignored = None,
+    limit: Examples = 3,
+    page: Page = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    engine: Engine = None,
+) -> None:
+    """Try another version of a job: replay its history with it, and compare. Exit codes as for diff.
+
+    A fork replays what the job has replayed, is compared with the job, and is dropped.
+
+    Example: hindstream try longer_grace.py:job --against flight-delays --from 2013-07-01T00:00Z
+    """
+    import secrets  # noqa: PLC0415
+
+    from hindstream.cli.diff import Asked, rules_of  # noqa: PLC0415
+    from hindstream.cli.try_version import Tried, try_version  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse, engine=engine)
+    asked = Asked(sinks or (), by, rules_of(tolerances or (), ignored or ()), limit, page)
+    fork = keep or f"try-{secrets.token_hex(4)}"
+    try_version(Tried(new, against, start, end, fork, keep is not None), asked, given, output=output)

@@ -1,0 +1,140 @@
+"""``hindstream try``: another version of a job on its history, in one command."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from hindstream.cli.arguments import split_commit
+from hindstream.cli.diff import print_difference
+from hindstream.slices import time_of
+from hindstream.trials import begin, compared, drop_dead_trials, dropped_at_the_end, replay
+from statelib.columns.times import instant_text
+from statelib.commits.job_names import check_job_name
+from statelib.commits.layout import CommitLog
+from statelib.commits.trials import plan_trial
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
+from statelib.job.job import load_job
+from statelib.storage.storage import existing_storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from hindstream.cli.diff import Asked
+    from hindstream.console.json_lines import Output
+    from statelib.commits.trials import Side
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+
+_TERMINATED = 143
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What is tried.
+
+    Attributes:
+        new: Where the other version is.
+        against: The job, by name or by where it is, and maybe a commit; None: the one whose name the version has.
+        start: From when on it is tried: ISO 8601 with time zone, or ms; None: from the beginning.
+        end: Up to when; None: up to the commit.
+        fork: What the fork is called.
+        keep: Whether it stays.
+    """
+
+    new: str
+    against: str | None
+    start: str | None
+    end: str | None
+    fork: str
+    keep: bool
+
+
+def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Output) -> None:
+    """Forks the job, replays, prints how the versions differ, and drops the forks in all cases.
+
+    Raises:
+        ConfigurationError: See `statelib.commits.trials.plan_trial` and `print_difference`.
+        HindstreamError: That of the phase that failed.
+        Exit: With the code `hindstream.cli.diff.DIFFERENT`: there is a difference.
+    """
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
+    new = load_job(tried.new)
+    name, commit, old = _against(tried, new)
+    for dead in drop_dead_trials(name, settings):
+        typer.echo(f"{dead} was left by a trial that was killed, and has been dropped.", err=True)
+    start_ms, end_ms = (_time_ms(option, text) for option, text in (("from", tried.start), ("to", tried.end)))
+    if commit is not None and end_ms is not None:
+        step = f"give one of them: {name}@{commit}, or --to"
+        raise ConfigurationError("two ends of the trial are given", job=name, next_step=step)
+    trial = plan_trial(
+        warehouse,
+        name,
+        new.as_fork(tried.fork).topology,
+        tried.fork,
+        old=None if old is None else old.topology,
+        commit=commit,
+        start_ms=start_ms,
+        end_ms=end_ms,
+    )
+    if tried.keep and CommitLog(warehouse, tried.fork).head_number():
+        step = f"choose another name, or drop that fork first: hindstream drop {tried.fork}"
+        raise ConfigurationError("there is a job of this name already", job=tried.fork, next_step=step)
+    with _terminated(), dropped_at_the_end(trial, settings, keep=tried.keep):
+        begin(trial, settings, keep=tried.keep)
+        for side, what in ((trial.new, tried.new), (trial.old, tried.against)):
+            if side is not None:
+                typer.echo(_told(side, str(what), start_ms), err=True)
+        replay(trial, new, old, settings)
+        print_difference(*compared(trial), asked, settings, output=output)
+
+
+def _against(tried: Tried, new: Job) -> tuple[str, int | None, Job | None]:
+    """The job, its commit, and what it runs, where the command says that."""
+    if tried.against is None:
+        return new.name, None, None
+    reference, commit = split_commit(tried.against)
+    if ":" not in reference and not reference.endswith(".py"):
+        check_job_name(reference)
+        return reference, commit, None
+    old = load_job(reference)
+    return old.name, commit, old
+
+
+def _time_ms(option: str, text: str | None) -> int | None:
+    if text is None or text.isdecimal():
+        return None if text is None else int(text)
+    time = time_of(option, text, None)
+    if time.tzinfo is None:
+        step = "write it like 2013-06-01T12:00Z, or give milliseconds"
+        raise ConfigurationError("the time has no time zone", setting=f"--{option}", next_step=step)
+    return round(time.timestamp() * 1000)
+
+
+def _told(side: Side, what: str, start_ms: int | None) -> str:
+    begins = f"goes on from commit {side.commit} of {side.job}"
+    if not side.commit:
+        begins = "replays from the beginning"
+        if start_ms is not None:
+            begins += f": no commit whose state is kept has ended by {instant_text(start_ms)}"
+    return f"{what}, as {side.fork}, {begins}; {counted(len(side.ends), 'slice')} to replay."
+
+
+@contextmanager
+def _terminated() -> Iterator[None]:
+    """SIGTERM, by which servers of builds end a command, ends it as Ctrl-C does: with all that has to be done then."""
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as Python calls it
+        raise SystemExit(_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

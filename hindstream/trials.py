@@ -1,0 +1,166 @@
+"""Tries another version of a job on its history: forks it, replays, and drops the forks (`statelib.commits.trials`)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hindstream.console.progress import Progress
+from hindstream.runs import now_ms, open_warehouse
+from hindstream.spark.phases.pipeline import run_slice
+from statelib.commits.drop_fork import drop_fork
+from statelib.commits.fork import fork, fork_from_beginning
+from statelib.commits.forks import forked_from, forks_of, is_being_dropped, read_reference
+from statelib.comparison.sinks import JobCommit
+from statelib.documents.upkeep import Trial as TrialMark
+from statelib.errors.kinds import HindstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.commits.trials import Side, Trial
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+    from statelib.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+
+def compared(trial: Trial) -> tuple[JobCommit, JobCommit]:
+    """The job and the version that is tried, where they are compared."""
+    old = JobCommit(trial.old.fork) if trial.old is not None else JobCommit(*trial.at) if trial.at is not None else None
+    return old or JobCommit(trial.job), JobCommit(trial.new.fork)
+
+
+def begin(trial: Trial, settings: Settings, *, keep: bool = False, outlives_process: bool = False) -> None:
+    """Makes the forks. A repeat changes nothing.
+
+    Args:
+        trial: What is tried.
+        settings: See `Settings`.
+        keep: Whether the version that is tried stays, as any fork.
+        outlives_process: Whether another process goes on with it, as in Airflow, and drops the forks.
+
+    Raises:
+        HindstreamError: See `statelib.commits.fork`.
+    """
+    warehouse = open_warehouse(settings)
+    process = None if outlives_process else os.getpid()
+    of_trial = TrialMark(host=socket.gethostname(), process=process, began_at_ms=now_ms())
+    for side in trial.sides:
+        mark = None if keep and side is trial.new else of_trial
+        if side.commit:
+            fork(warehouse, side.job, side.fork, side.commit, now_ms=now_ms(), trial=mark)
+        else:
+            fork_from_beginning(warehouse, side.job, side.fork, trial=mark)
+
+
+def replay(trial: Trial, new: Job, old: Job | None, settings: Settings) -> None:
+    """Replays what the forks lack. A repeat goes on where it has ended.
+
+    Args:
+        trial: What is tried, whose forks have been made.
+        new: The job's other version.
+        old: The job as it is, if it has to be replayed.
+        settings: See `Settings`; stores that begin empty, or are made anew, are those of the other version. No store
+            has a changelog here, and the files of sources stay as they are.
+
+    Raises:
+        HindstreamError: That of the phase that failed.
+    """
+    as_it_is = settings.model_copy(update={"reset_stores": (), "migrate_stores": ()})
+    with Progress(f"trying {trial.job}", sum(len(side.ends) for side in trial.sides), unit="slices") as progress:
+        for side, job, given in ((trial.old, old, as_it_is), (trial.new, new, settings)):
+            if side is not None and job is not None:
+                for _ in _slices(side, job, given):
+                    progress.advance()
+
+
+def _slices(side: Side, job: Job, settings: Settings) -> Iterator[None]:
+    own = {"fork": side.fork, "until": None, "changelogs": (), "merge_source_files": False, "data_docs": "failed"}
+    of_fork = job.as_fork(side.fork)
+    for number, ends in enumerate(side.ends, start=1):
+        is_sealed = side.seals and number == len(side.ends)
+        given = settings.model_copy(update={**own, "end_of_input": "seal" if is_sealed else "hold"})
+        run_slice(of_fork, given, end_offsets=ends)  # if a topic that only the job reads has moved on: nothing to do
+        yield
+
+
+def drop(trial: Trial, settings: Settings, *, keep: bool = False) -> None:
+    """Drops the forks, with all that they have written. A repeat goes on where it has ended.
+
+    Args:
+        trial: What was tried.
+        settings: See `Settings`.
+        keep: Whether the version that was tried stays.
+
+    Raises:
+        HindstreamError: See `statelib.commits.drop_fork`.
+    """
+    warehouse = open_warehouse(settings)
+    for side in reversed(trial.sides[1:] if keep else trial.sides):
+        if _is_there(warehouse, side.job, side.fork):
+            _drop(warehouse, side.fork, settings)
+
+
+@contextmanager
+def dropped_at_the_end(trial: Trial, settings: Settings, *, keep: bool = False) -> Iterator[None]:
+    """Whatever happens inside, the forks are dropped behind it; ``keep``: but for the version that is tried.
+
+    Raises:
+        HindstreamError: They cannot be dropped; if something has gone wrong before, only the log says so.
+    """
+    try:
+        yield
+    except BaseException:
+        try:
+            drop(trial, settings, keep=keep)
+        except HindstreamError as error:
+            _log.warning("the forks of the trial are still there: %s", error)
+        raise
+    drop(trial, settings, keep=keep)
+
+
+def drop_dead_trials(job: str, settings: Settings) -> list[str]:
+    """Drops forks of trials of a job that were killed on this host; gives their names.
+
+    Raises:
+        HindstreamError: See `statelib.commits.drop_fork`.
+    """
+    warehouse, dropped = open_warehouse(settings), []
+    of: str | None = job
+    while of is not None:
+        for name in forks_of(warehouse, of):
+            reference = read_reference(warehouse, of, name)
+            if reference is not None and reference.trial is not None and _is_dead(reference.trial):
+                _drop(warehouse, name, settings)
+                dropped.append(name)
+        base = forked_from(warehouse, of)
+        of = None if base is None else base.job
+    return dropped
+
+
+def _is_there(warehouse: Storage, job: str, name: str) -> bool:
+    return read_reference(warehouse, job, name) is not None or is_being_dropped(warehouse, name)
+
+
+def _is_dead(trial: TrialMark) -> bool:
+    if trial.process is None or trial.host != socket.gethostname():
+        return False
+    try:
+        os.kill(trial.process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _drop(warehouse: Storage, name: str, settings: Settings) -> None:
+    drop_fork(warehouse, name, now_ms=now_ms(), supersede=True)
+    for kind in ("cache", "attempts", "inspect", "copies"):  # see `statelib.commits.local_state`
+        shutil.rmtree(settings.local_state_dir / kind / name, ignore_errors=True)

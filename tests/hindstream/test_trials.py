@@ -1,0 +1,248 @@
+"""``hindstream try`` as a user meets it: on a job that really ran, with kills, and with what is left behind it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hindstream as library
+from hindstream.cli.main import app
+from hindstream.trials import drop_dead_trials
+from statelib import load_job
+from statelib.commits.drop_fork import drop_fork
+from statelib.commits.expiry import expire_before
+from statelib.commits.forks import forks_of
+from statelib.errors.kinds import ConfigurationError
+from statelib.job.user_code import forget_files
+from statelib.settings.settings import Settings
+from statelib.storage import Storage
+from tests.command import hindstream as command
+from tests.task.pipeline import Pipeline
+
+FILE = """
+from datetime import timedelta
+
+from hindstream import Job, StreamsBuilder, TimeWindows
+
+GRACE = timedelta(seconds=0)
+
+builder = StreamsBuilder("counting")
+(
+    builder.stream("views")
+    .group_by_key()
+    .windowed_by(TimeWindows.of_size_and_grace(timedelta(seconds=10), GRACE))
+    .count()
+    .to_stream()
+    .to("counts")
+)
+job = Job("counting", builder.build())
+"""
+LONGER = FILE.replace("seconds=0", "seconds=5")
+LATE_MS = 61_000
+"""When a record comes that belongs to the window before: late, but for a grace period of five seconds."""
+
+
+@pytest.fixture
+def pipeline(tmp_path) -> Pipeline:
+    (tmp_path / "old.py").write_text(FILE)
+    (tmp_path / "new.py").write_text(LONGER)
+    made = Pipeline(tmp_path, load_job(f"{tmp_path}/old.py:job").topology, "counting")
+    records = [(f"k{n % 3}", n, n * 1000) for n in range(100)]
+    records[LATE_MS // 1000 + 1 : LATE_MS // 1000 + 1] = [("k0", 0, 59_000)]
+    made.archive("views", records, (pa.string(), pa.int64()), partitions=1)
+    for end in (20_000, 40_000, 60_000, 80_000):
+        made.run(end)
+    made.run()
+    return made
+
+
+def paths(warehouse: Storage) -> list[str]:
+    """All files, but for what maintenance of the job has written down."""
+    return sorted(entry.path for entry in warehouse.list() if entry.path != "jobs/counting/maintenance.json")
+
+
+class Ended:
+    """What a call of the command in this process has said, and its exit code."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
+        forget_files()
+        engine = [] if "--engine" in arguments else ["--engine", "local"]
+        self.code = app(["try", *arguments, *engine], obj={}, standalone_mode=False) or 0
+        self.out, self.err = capsys.readouterr()
+
+    def of_counts(self) -> dict[str, int]:
+        (sink,) = (one for one in json.loads(self.out)["sinks"] if one["a"] == "counts")
+        return {name: sink["difference"][name] for name in ("only_a", "only_b", "changed", "equal", "shared")}
+
+
+@pytest.fixture
+def tries(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: Ended(capsys, *arguments)
+
+
+def test_the_same_version_does_not_differ_and_nothing_is_left(pipeline, tmp_path, tries) -> None:
+    before = paths(pipeline.warehouse)
+    result = tries("old.py:job")
+    assert result.code == 0
+    assert "old.py:job, as try-" in result.err
+    assert "replays from the beginning; 1 slice to replay." in result.err
+    assert "counts is equal" in result.out
+    assert paths(pipeline.warehouse) == before
+    assert not list((tmp_path / ".hindstream").rglob("try-*"))
+
+
+def test_a_longer_grace_period_lets_one_record_in(pipeline, tries) -> None:
+    before = paths(pipeline.warehouse)
+    result = tries("new.py:job", "--against", "counting", "--output", "json")
+    assert (result.code, result.of_counts()) == (1, {"only_a": 0, "only_b": 0, "changed": 1, "equal": 29, "shared": 0})
+    assert json.loads(result.out)["a"] == {"job": "counting", "commit": 5}
+    assert paths(pipeline.warehouse) == before
+
+
+def test_from_a_commit_on_only_what_follows_is_read(pipeline, tries) -> None:
+    result = tries("old.py:job", "--from", "1970-01-01T00:00:45Z", "--output", "json")
+    assert "goes on from commit 2 of counting; 1 slice to replay." in result.err
+    assert (result.code, result.of_counts()) == (0, {"only_a": 0, "only_b": 0, "changed": 0, "equal": 18, "shared": 40})
+
+
+def test_a_commit_that_ends_at_the_time_is_one_to_go_on_from(pipeline, tries) -> None:
+    assert "goes on from commit 3 of counting" in tries("old.py:job", "--from", "60000").err
+
+
+def test_before_the_first_commit_there_is_the_beginning(pipeline, tries) -> None:
+    result = tries("old.py:job", "--from", "19000")
+    assert "from the beginning: no commit whose state is kept has ended by 1970-01-01T00:00:19.000Z" in result.err
+
+
+def test_a_state_that_has_expired_is_not_gone_on_from(pipeline, tries) -> None:
+    expire_before(pipeline.warehouse, "counting", 4)
+    assert "from the beginning: no commit" in tries("old.py:job", "--from", "60000").err
+    assert "goes on from commit 4" in tries("old.py:job", "--from", "80000").err
+
+
+def test_a_store_that_does_not_fit_is_named_with_the_ways_on_and_all_is_cleaned_up(pipeline, tries) -> None:
+    before = paths(pipeline.warehouse)
+    with pytest.raises(ConfigurationError, match="reset_stores"):
+        tries("new.py:job", "--from", "40000")
+    assert paths(pipeline.warehouse) == before
+    store = "KSTREAM-AGGREGATE-STATE-STORE-0000000001"
+    result = tries("new.py:job", "--from", "40000", "--set", f"reset_stores={store}", "--output", "json")
+    assert result.of_counts()["changed"] == 1
+    assert paths(pipeline.warehouse) == before
+
+
+def test_up_to_a_commit(pipeline, tries) -> None:
+    by_time = tries("new.py:job", "--to", "1970-01-01T00:01:20Z", "--output", "json")
+    assert json.loads(by_time.out)["a"] == {"job": "counting", "commit": 4}
+    by_number = tries("new.py:job", "--against", "counting@4", "--output", "json")
+    assert by_number.of_counts() == by_time.of_counts() == {**by_time.of_counts(), "changed": 1, "equal": 23}
+    assert tries("new.py:job", "--against", "counting@3").code == 0
+
+
+def test_between_commits_the_job_is_replayed_as_well(pipeline, tries) -> None:
+    before = paths(pipeline.warehouse)
+    with pytest.raises(ConfigurationError, match="no commit that ends at 1970-01-01T00:01:10.000Z; its commit 3 ends"):
+        tries("new.py:job", "--to", "70000")
+    result = tries("new.py:job", "--against", "old.py:job", "--to", "70000", "--output", "json")
+    assert "old.py:job, as try-" in result.err
+    assert "-old, goes on from commit 3 of counting; 1 slice to replay." in result.err
+    assert result.of_counts() == {"only_a": 0, "only_b": 0, "changed": 1, "equal": 20, "shared": 0}
+    with pytest.raises(ConfigurationError, match="by another topology than the file has"):
+        tries("old.py:job", "--against", "new.py:job", "--to", "70000")
+    assert tries("old.py:job", "--against", "old.py:job", "--to", "70000", "--from", "45000").code == 0
+    assert paths(pipeline.warehouse) == before
+
+
+def test_a_fork_that_is_kept_goes_on(pipeline, tries, tmp_path) -> None:
+    before = paths(pipeline.warehouse)
+    assert tries("new.py:job", "--keep", "longer").code == 1
+    assert forks_of(pipeline.warehouse, "counting") == ("longer",)
+    assert not drop_dead_trials("counting", Settings(warehouse=str(tmp_path / "warehouse")))
+    assert library.read("counts", job="longer", warehouse=tmp_path / "warehouse").to_pandas().shape[0] == 101
+    with pytest.raises(ConfigurationError, match="there is a job of this name already"):
+        tries("new.py:job", "--keep", "longer")
+    drop_fork(pipeline.warehouse, "longer", now_ms=0)
+    assert paths(pipeline.warehouse) == before
+
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    (("--from", "90000", "--to", "80000"), "nothing lies between"),
+    (("--from", "100000"), "nothing lies between"),
+    (("--to", "1970-01-01"), "the time has no time zone"),
+    (("--against", "counting@4", "--to", "80000"), "two ends of the trial are given"),
+    (("--against", "elsewhere"), "the job has no commits"),
+    (("--against", "counting@9"), "there is no such commit"),
+])  # fmt: skip
+def test_what_is_refused(pipeline, tries, arguments, told) -> None:
+    before = paths(pipeline.warehouse)
+    with pytest.raises(ConfigurationError, match=told):
+        tries("new.py:job", *arguments)
+    assert paths(pipeline.warehouse) == before
+
+
+def begun(folder: Path) -> tuple[subprocess.Popen[str], str]:
+    """The command in a process of its own, as soon as its fork is there; and how that is called."""
+    arguments = [sys.executable, "-m", "hindstream", "try", "slow.py:job", "--engine", "local"]
+    process = subprocess.Popen(arguments, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r"as (try-\w+), ", line):
+            return process, found[1]
+    raise AssertionError("it has ended before")
+
+
+@pytest.fixture
+def slow(pipeline, tmp_path) -> Pipeline:
+    """With a version that takes its time."""
+    text = FILE.replace('.stream("views")', '.stream("views").peek(wait)')
+    wait = "import time\n\ndef wait(batch):\n    time.sleep(3)\n"
+    (tmp_path / "slow.py").write_text(wait + text)
+    return pipeline
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_it_cleans_up(slow, tmp_path, number) -> None:
+    before = paths(slow.warehouse)
+    process, _ = begun(tmp_path)
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+    assert paths(slow.warehouse) == before
+
+
+@pytest.mark.slow
+def test_what_a_killed_one_has_left_the_next_one_drops(slow, tmp_path, tries) -> None:
+    before = paths(slow.warehouse)
+    process, name = begun(tmp_path)
+    process.kill()
+    process.communicate()
+    assert forks_of(slow.warehouse, "counting") == (name,)
+    result = tries("old.py:job")
+    assert f"{name} was left by a trial that was killed, and has been dropped." in result.err
+    assert paths(slow.warehouse) == before
+
+
+@pytest.mark.slow
+def test_what_a_killed_one_has_left_can_be_dropped(slow, tmp_path) -> None:
+    before = paths(slow.warehouse)
+    process, name = begun(tmp_path)
+    process.kill()
+    process.communicate()
+    assert command("drop", name, "--yes", cwd=tmp_path).returncode == 0
+    assert paths(slow.warehouse) == before
+
+
+def test_on_spark(spark, pipeline, tries) -> None:
+    before = paths(pipeline.warehouse)
+    result = tries("new.py:job", "--against", "old.py:job", "--to", "70000", "--engine", "spark", "--output", "json")
+    assert result.of_counts() == {"only_a": 0, "only_b": 0, "changed": 1, "equal": 20, "shared": 0}
+    assert paths(pipeline.warehouse) == before
