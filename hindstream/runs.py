@@ -20,6 +20,21 @@ def open_warehouse(settings: Settings) -> Storage:
     return Storage(settings.warehouse, settings.store_options)
 
 
+def split_commit(reference: str) -> tuple[str, int | None]:
+    """What stands before ``@``, and the commit behind it; None: none is given.
+
+    Raises:
+        ConfigurationError: What is behind ``@`` is no number.
+    """
+    job, at, commit = reference.rpartition("@")
+    if not at:
+        return reference, None
+    if not commit.isdecimal():
+        step = "write JOB@7 for commit 7: 'hindstream state JOB' lists the commits"
+        raise ConfigurationError("a commit is a number", job=job, commit=commit, next_step=step)
+    return job, int(commit)
+
+
 def find_plan(warehouse: Storage, job: str, run_id: str | None) -> Plan:
     """The plan of a run; without a run id that of the newest run, committed or not.
 

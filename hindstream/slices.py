@@ -50,6 +50,21 @@ def time_of(option: str, text: str | datetime, zone: ZoneInfo | None) -> datetim
     return time.replace(tzinfo=zone) if time.tzinfo is None else time.astimezone(zone)
 
 
+def time_ms(option: str, text: str) -> int:
+    """The time that an option gives, in ms: ISO 8601 with time zone, or the milliseconds themselves.
+
+    Raises:
+        ConfigurationError: It is no time, or does not say of which time zone.
+    """
+    if text.isdecimal():
+        return int(text)
+    time = time_of(option, text, None)
+    if time.tzinfo is None:
+        step = "write it like 2013-06-01T12:00Z, or give milliseconds"
+        raise ConfigurationError("the time has no time zone", setting=f"--{option}", next_step=step)
+    return _ms(time)
+
+
 def slice_ends_ms(start: datetime, end: datetime, every: Every) -> list[int]:
     """The ends, in ms, of the slices that cover ``start`` to ``end``; the last one ends at ``end``.
 

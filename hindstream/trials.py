@@ -6,28 +6,95 @@ import logging
 import os
 import shutil
 import socket
+import tempfile
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindstream.console.differences import field_text, sink_name, sink_sentences
 from hindstream.console.progress import Progress
-from hindstream.runs import now_ms, open_warehouse
+from hindstream.report.ledger_differences import ledger_sentences
+from hindstream.runs import now_ms, open_warehouse, split_commit
 from hindstream.spark.phases.pipeline import run_slice
 from statelib.commits.drop_fork import drop_fork
 from statelib.commits.fork import fork, fork_from_beginning
-from statelib.commits.forks import forked_from, forks_of, is_being_dropped, read_reference
+from statelib.commits.forks import forked_from, forks_of, holder_of, is_being_dropped, read_reference
+from statelib.commits.job_names import check_job_name
+from statelib.commits.trials import old_name, plan_trial
+from statelib.comparison.fields import Rules
+from statelib.comparison.jobs import compare_jobs
+from statelib.comparison.matches import Resources
 from statelib.comparison.sinks import JobCommit
 from statelib.documents.upkeep import Trial as TrialMark
-from statelib.errors.kinds import HindstreamError
+from statelib.errors.kinds import ConfigurationError, HindstreamError
+from statelib.job.job import load_job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from statelib.commits.trials import Side, Trial
+    from statelib.comparison.matches import Way
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)
+_NO_RULES = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What another version is compared with.
+
+    Attributes:
+        job: The job's name.
+        commit: As of which commit; None: the newest.
+        version: What it runs; None: nobody has said.
+    """
+
+    job: str
+    commit: int | None
+    version: Job | None
+
+    @classmethod
+    def of(cls, reference: str | None, new: Job) -> Against:
+        """What ``JOB[@COMMIT]`` says, the job's name or where it is; None: the job whose name the other version has.
+
+        Raises:
+            ConfigurationError: No job can have that name, or there is none where it is said to be.
+        """
+        if reference is None:
+            return cls(new.name, None, None)
+        place, commit = split_commit(reference)
+        if ":" in place or place.endswith(".py"):
+            old = load_job(place)
+            return cls(old.name, commit, old)
+        check_job_name(place)
+        return cls(place, commit, None)
+
+
+def planned(
+    warehouse: Storage, new: Job, against: Against, fork: str, *, start_ms: int | None, end_ms: int | None
+) -> Trial:
+    """What has to be replayed to compare a version with a job: see `statelib.commits.trials.plan_trial`.
+
+    Raises:
+        ConfigurationError: Two ends are given, a commit and a time; or see there.
+    """
+    if against.commit is not None and end_ms is not None:
+        step = f"give one of them: {against.job}@{against.commit}, or --to"
+        raise ConfigurationError("two ends of the trial are given", job=against.job, next_step=step)
+    return plan_trial(
+        warehouse,
+        against.job,
+        new.as_fork(fork).topology,
+        fork,
+        old=None if against.version is None else against.version.topology,
+        commit=against.commit,
+        start_ms=start_ms,
+        end_ms=end_ms,
+    )
 
 
 def compared(trial: Trial) -> tuple[JobCommit, JobCommit]:
@@ -105,6 +172,52 @@ def drop(trial: Trial, settings: Settings, *, keep: bool = False) -> None:
     for side in reversed(trial.sides[1:] if keep else trial.sides):
         if _is_there(warehouse, side.job, side.fork):
             _drop(warehouse, side.fork, settings)
+
+
+def drop_named(fork: str, settings: Settings) -> None:
+    """Drops the forks of the trial whose fork has this name, as far as they have been made.
+
+    Raises:
+        HindstreamError: See `statelib.commits.drop_fork`.
+    """
+    warehouse = open_warehouse(settings)
+    for name in (old_name(fork), fork):
+        if holder_of(warehouse, name) is not None or is_being_dropped(warehouse, name):
+            _drop(warehouse, name, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How a version differs from a job, in words.
+
+    Attributes:
+        is_empty: Whether it does not.
+        subject: The first sentence.
+        text: All of them.
+    """
+
+    is_empty: bool
+    subject: str
+    text: str
+
+
+def told(
+    trial: Trial, settings: Settings, *, sinks: Sequence[str] = (), way: Way | None = None, rules: Rules = _NO_RULES
+) -> Told:
+    """Compares the job and the version that is tried; see `statelib.comparison.jobs.compare_jobs`.
+
+    Raises:
+        ConfigurationError: See there.
+    """
+    with tempfile.TemporaryDirectory(prefix="hindstream-diff-") as scratch:
+        resources = Resources(Path(scratch))
+        warehouse = open_warehouse(settings)
+        found = compare_jobs(warehouse, *compared(trial), resources, sinks=sinks, way=way, rules=rules, examples=0)
+    first, *others = [*sink_sentences(found.sinks), *ledger_sentences(found.ledgers)]
+    fields = [
+        f"{sink_name(sink)}: {field_text(field)}" for sink in found.sinks.sinks for field in sink.difference.fields
+    ]
+    return Told(found.is_empty, first, "\n".join([first, *others, *fields]))
 
 
 @contextmanager

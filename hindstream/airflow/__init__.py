@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from hindstream.airflow.maintenance import maintenance_dag
     from hindstream.airflow.migration import migration_dag
     from hindstream.airflow.replay import replay_dag
+    from hindstream.airflow.trial import try_task_group
 
-__all__ = ["maintenance_dag", "migration_dag", "replay_dag"]
+__all__ = ["maintenance_dag", "migration_dag", "replay_dag", "try_task_group"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = offers(
@@ -25,6 +26,7 @@ if not TYPE_CHECKING:
             "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
             "migration_dag": "hindstream.airflow.migration:migration_dag",
             "replay_dag": "hindstream.airflow.replay:replay_dag",
+            "try_task_group": "hindstream.airflow.trial:try_task_group",
         },
     )
 

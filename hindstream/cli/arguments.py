@@ -94,23 +94,10 @@ def job_and_commit(reference: str, settings: Settings) -> tuple[str, int | None]
     Raises:
         ConfigurationError: What is behind ``@`` is no number.
     """
+    from hindstream.runs import split_commit  # noqa: PLC0415
+
     job, commit = split_commit(reference)
     return job_name(job, settings), commit
-
-
-def split_commit(reference: str) -> tuple[str, int | None]:
-    """What stands before ``@``, and the commit behind it; None: none is given.
-
-    Raises:
-        ConfigurationError: What is behind ``@`` is no number.
-    """
-    job, at, commit = reference.rpartition("@")
-    if not at:
-        return reference, None
-    if not commit.isdecimal():
-        step = "write JOB@7 for commit 7: 'hindstream state JOB' lists the commits"
-        raise ConfigurationError("a commit is a number", job=job, commit=commit, next_step=step)
-    return job, int(commit)
 
 
 def job_name(reference: str, settings: Settings) -> str:

@@ -11,7 +11,7 @@ import typer
 from hindstream.cli.show import keys_of
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import duration_text
-from hindstream.slices import time_of
+from hindstream.slices import time_ms
 from hindstream.spark.phases.task_work import task_settings
 from statelib.columns.times import instant_text
 from statelib.commits.archives import open_archive
@@ -101,18 +101,8 @@ def _found(job: Job, asked: Asked, warehouse: Storage) -> Found:
             raise ConfigurationError(what, setting="--record", next_step="write it like 0:1234, partition and offset")
         return result_at(warehouse, asked.sink, int(partition), int(offset))
     keys = keys_of(asked.key or "", open_archive(warehouse, asked.sink).table_schema.field("key").type)
-    start_ms = None if asked.window is None else _time_ms(asked.window)
+    start_ms = None if asked.window is None else time_ms("window", asked.window)
     return find_result(warehouse, job.name, asked.sink, keys, commit=asked.commit, window_start_ms=start_ms)
-
-
-def _time_ms(text: str) -> int:
-    if text.isdecimal():
-        return int(text)
-    time = time_of("window", text, None)
-    if time.tzinfo is None:
-        step = "write it like 2013-06-01T12:00Z, or give milliseconds"
-        raise ConfigurationError("the time has no time zone", setting="--window", next_step=step)
-    return round(time.timestamp() * 1000)
 
 
 def _data(job: Job, explanation: Explanation) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from hindstream.cli.arguments import (
     Warehouse,
     given_settings,
     job_name,
-    split_commit,
 )
 from statelib.errors.kinds import ConfigurationError
 
@@ -256,6 +255,7 @@ def explain(
     Example: hindstream explain hindstream.demo.job:job delays-by-hour EWR --window 2013-02-08T18:00Z
     """
     from hindstream.cli.explain import Asked, print_explanation  # noqa: PLC0415
+    from hindstream.runs import split_commit  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
     reference, at = split_commit(job)

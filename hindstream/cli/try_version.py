@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hindstream.cli.arguments import split_commit
 from hindstream.cli.diff import print_difference
-from hindstream.slices import time_of
-from hindstream.trials import begin, compared, drop_dead_trials, dropped_at_the_end, replay
+from hindstream.slices import time_ms
+from hindstream.trials import Against, begin, compared, drop_dead_trials, dropped_at_the_end, planned, replay
 from statelib.columns.times import instant_text
-from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog
-from statelib.commits.trials import plan_trial
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import load_job
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from hindstream.cli.diff import Asked
     from hindstream.console.json_lines import Output
     from statelib.commits.trials import Side
-    from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
 _TERMINATED = 143
@@ -60,29 +56,19 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
     """Forks the job, replays, prints how the versions differ, and drops the forks in all cases.
 
     Raises:
-        ConfigurationError: See `statelib.commits.trials.plan_trial` and `print_difference`.
+        ConfigurationError: See `hindstream.trials.planned` and `print_difference`.
         HindstreamError: That of the phase that failed.
         Exit: With the code `hindstream.cli.diff.DIFFERENT`: there is a difference.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     new = load_job(tried.new)
-    name, commit, old = _against(tried, new)
-    for dead in drop_dead_trials(name, settings):
+    against = Against.of(tried.against, new)
+    for dead in drop_dead_trials(against.job, settings):
         typer.echo(f"{dead} was left by a trial that was killed, and has been dropped.", err=True)
-    start_ms, end_ms = (_time_ms(option, text) for option, text in (("from", tried.start), ("to", tried.end)))
-    if commit is not None and end_ms is not None:
-        step = f"give one of them: {name}@{commit}, or --to"
-        raise ConfigurationError("two ends of the trial are given", job=name, next_step=step)
-    trial = plan_trial(
-        warehouse,
-        name,
-        new.as_fork(tried.fork).topology,
-        tried.fork,
-        old=None if old is None else old.topology,
-        commit=commit,
-        start_ms=start_ms,
-        end_ms=end_ms,
+    start_ms, end_ms = (
+        None if text is None else time_ms(option, text) for option, text in (("from", tried.start), ("to", tried.end))
     )
+    trial = planned(warehouse, new, against, tried.fork, start_ms=start_ms, end_ms=end_ms)
     if tried.keep and CommitLog(warehouse, tried.fork).head_number():
         step = f"choose another name, or drop that fork first: hindstream drop {tried.fork}"
         raise ConfigurationError("there is a job of this name already", job=tried.fork, next_step=step)
@@ -91,30 +77,8 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
         for side, what in ((trial.new, tried.new), (trial.old, tried.against)):
             if side is not None:
                 typer.echo(_told(side, str(what), start_ms), err=True)
-        replay(trial, new, old, settings)
+        replay(trial, new, against.version, settings)
         print_difference(*compared(trial), asked, settings, output=output)
-
-
-def _against(tried: Tried, new: Job) -> tuple[str, int | None, Job | None]:
-    """The job, its commit, and what it runs, where the command says that."""
-    if tried.against is None:
-        return new.name, None, None
-    reference, commit = split_commit(tried.against)
-    if ":" not in reference and not reference.endswith(".py"):
-        check_job_name(reference)
-        return reference, commit, None
-    old = load_job(reference)
-    return old.name, commit, old
-
-
-def _time_ms(option: str, text: str | None) -> int | None:
-    if text is None or text.isdecimal():
-        return None if text is None else int(text)
-    time = time_of(option, text, None)
-    if time.tzinfo is None:
-        step = "write it like 2013-06-01T12:00Z, or give milliseconds"
-        raise ConfigurationError("the time has no time zone", setting=f"--{option}", next_step=step)
-    return round(time.timestamp() * 1000)
 
 
 def _told(side: Side, what: str, start_ms: int | None) -> str:

@@ -71,6 +71,11 @@ class Trial(Data):
         return (self.new,) if self.old is None else (self.new, self.old)
 
 
+def old_name(fork: str) -> str:
+    """What the job itself is called where it is replayed for a trial whose fork has this name."""
+    return f"{fork}-old"
+
+
 def plan_trial(
     warehouse: Storage,
     job: str,
@@ -134,7 +139,7 @@ class _Planner:
             step = "give the job's file of that time, or end where the job has a commit"
             raise ConfigurationError(what, job=self._job, commit=past[-1].commit, next_step=step)
         return Trial(
-            job=self._job, new=side, old=self._side(f"{fork}-old", old, past, self._base(past), end_ms), at=None
+            job=self._job, new=side, old=self._side(old_name(fork), old, past, self._base(past), end_ms), at=None
         )
 
     def _side(

@@ -1,0 +1,175 @@
+"""Makes a group of Airflow tasks that try another version of a job, and ask a person whether its changes are wanted.
+
+::
+
+    from hindstream.airflow import try_task_group
+
+    with DAG("release", schedule=None):
+        try_task_group("/srv/next/flights.py:job", against="flight-delays") >> deploy()
+
+The group forks the job, replays its history with the new version, and compares the two. ``approve`` shows what differs
+and waits for a person. What stands behind the group runs if the answer is *Approve*, and is skipped if it is *Reject*.
+The fork is there until then, to be looked at (``hindstream show``, ``hindstream diff``). ``drop`` ends it in any case.
+``hindstream try`` is the same as a command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import logging
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import TaskGroup, get_current_context, task
+
+from hindstream.airflow.runner import Runner
+from statelib.calls import function_checked
+from statelib.settings.settings import check_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.commits.trials import Trial
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+
+STEPS = ("fork", "replay", "compare", "approve", "drop")
+"""The tasks of a trial, in order."""
+
+_log = logging.getLogger(__name__)
+
+
+@function_checked
+def try_task_group(
+    new: str,
+    *,
+    against: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    sinks: Sequence[str] = (),
+    by: Literal["latest", "set", "order"] | None = None,
+    tolerance: float | None = None,
+    ignore: Sequence[str] = (),
+    group_id: str = "try",
+    storage_conn_id: str | None = None,
+    config: str | None = None,
+    **settings: object,
+) -> TaskGroup:
+    """The tasks that try another version of a job, in the DAG in whose context this is called.
+
+    Args:
+        new: The other version, in the form of `hindstream.airflow.replay.replay_dag`'s ``job``.
+        against: The job: its name, or where it is, and maybe ``@COMMIT``; None: the one whose name the version has.
+        start: The version goes on from the newest commit that has taken up nothing from this time on: ISO 8601 with
+            time zone, or ms; a template of Airflow may say it. None: it replays from the beginning.
+        end: Where both are compared; the same. None: where the job's commit has ended.
+        sinks: The sinks to compare, as ``hindstream diff --sink`` names them; none: all.
+        by: How they are compared; None: by the topology.
+        tolerance: By how much numbers may differ; None: not at all.
+        ignore: Fields to leave out.
+        group_id: The group's id in the DAG.
+        storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
+        config: As for `hindstream.airflow.replay.replay_dag`.
+        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
+
+    Raises:
+        ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of
+            another type.
+    """
+    own = [name for name, of in inspect.signature(try_task_group).parameters.items() if of.kind is not of.VAR_KEYWORD]
+    check_settings(settings, place=f"try_task_group({new!r})", besides=own)
+    steps = _Steps(Runner(new, settings, storage_conn_id, config), against, group_id)
+    with TaskGroup(group_id) as group:
+        trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(start=start, end=end)
+        replayed = task(task_id="replay", do_xcom_push=False)(steps.replay)(trial)
+        told = task(task_id="compare", multiple_outputs=False)(steps.compare)(
+            trial, sinks=list(sinks), by=by, tolerance=tolerance, ignore=list(ignore)
+        )
+        pulled = f"ti.xcom_pull(task_ids='{group_id}.compare')"
+        approve = ApprovalOperator(
+            task_id="approve",
+            subject=f"{{{{ {pulled}['subject'] }}}}",
+            body=f"```\n{{{{ {pulled}['text'] }}}}\n```",
+        )
+        drop = task(task_id="drop", do_xcom_push=False)(steps.drop)().as_teardown()
+        trial >> replayed >> told >> approve >> drop
+        [trial, replayed, told] >> drop
+    return group
+
+
+class _Steps:
+    """The tasks."""
+
+    def __init__(self, runner: Runner, against: str | None, group_id: str) -> None:
+        self._runner = runner
+        self._against = against
+        self._group_id = group_id
+
+    def fork(self, start: str | None, end: str | None) -> dict[str, Any]:
+        """Makes the forks; gives what is tried."""
+
+        def do(new: Job, settings: Settings) -> Trial:
+            from hindstream.runs import open_warehouse  # noqa: PLC0415
+            from hindstream.slices import time_ms  # noqa: PLC0415
+            from hindstream.trials import Against, begin, planned  # noqa: PLC0415
+
+            times = [None if text is None else time_ms(of, text) for of, text in (("from", start), ("to", end))]
+            against = Against.of(self._against, new)
+            warehouse = open_warehouse(settings)
+            trial = planned(warehouse, new, against, self._name(), start_ms=times[0], end_ms=times[1])
+            begin(trial, settings, outlives_process=True)
+            return trial
+
+        found: dict[str, Any] = self._runner.call(do).model_dump(mode="json")
+        return found
+
+    def replay(self, trial: Any) -> None:
+        """Replays what the forks lack."""
+
+        def do(new: Job, settings: Settings) -> None:
+            from hindstream.trials import Against, replay  # noqa: PLC0415
+
+            replay(_trial(trial), new, Against.of(self._against, new).version, settings)
+
+        self._runner.call(do)
+
+    def compare(
+        self, trial: Any, sinks: list[str], by: Any, tolerance: float | None, ignore: list[str]
+    ) -> dict[str, Any]:
+        """Says what differs, for the person who approves it."""
+
+        def do(_: Job, settings: Settings) -> dict[str, Any]:
+            from hindstream.trials import told  # noqa: PLC0415
+            from statelib.comparison.fields import Rules  # noqa: PLC0415
+
+            rules = Rules(tolerance, {}, frozenset(ignore))
+            return asdict(told(_trial(trial), settings, sinks=sinks, way=by, rules=rules))
+
+        found: dict[str, Any] = self._runner.call(do)
+        _log.info("%s", found["text"])
+        return found
+
+    def drop(self) -> None:
+        """Drops the forks, whatever has become of the other tasks."""
+
+        def do(_: Job, settings: Settings) -> None:
+            from hindstream.trials import drop_named  # noqa: PLC0415
+
+            drop_named(self._name(), settings)
+
+        self._runner.call(do)
+
+    def _name(self) -> str:
+        """The fork's: the same in all tasks of a run and their retries, and in no other run."""
+        context = get_current_context()
+        run = f"{context['ti'].dag_id}/{context['run_id']}/{self._group_id}"
+        return f"try-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
+
+
+def _trial(data: Any) -> Trial:
+    """What the first task has given."""
+    from statelib.commits.trials import Trial  # noqa: PLC0415
+
+    return Trial.model_validate(data)
