@@ -18,14 +18,17 @@ from hindstream.console.differences import (
     side_name,
     sink_name,
     sink_sentences,
+    store_name,
+    store_sentences,
 )
 from hindstream.console.json_lines import json_data, print_json
 from hindstream.console.numbers import count_text
 from hindstream.report.ledger_differences import dropped_lines, ledger_sentences
 from statelib.columns.times import instant_text
 from statelib.comparison.fields import Rules
-from statelib.comparison.jobs import compare_jobs
+from statelib.comparison.jobs import StoresAsked, compare_jobs
 from statelib.comparison.matches import Resources
+from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.json import readable_json
 from statelib.storage.storage import existing_storage
@@ -34,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hindstream.console.json_lines import Output
-    from statelib.comparison.difference import Example
+    from statelib.comparison.difference import Difference, Example
     from statelib.comparison.jobs import JobDifferences
     from statelib.comparison.matches import Way
-    from statelib.comparison.sinks import JobCommit, SinkDifference
+    from statelib.comparison.sinks import JobCommit
     from statelib.settings.settings import Settings
 
 DIFFERENT = 1
@@ -56,6 +59,7 @@ class Asked:
         way: See `compare_sinks`.
         rules: What counts as equal.
         limit: How many examples are shown of each kind.
+        stores: See `compare_stores`; None: none.
         page: A file for the page; None: there is none.
     """
 
@@ -64,6 +68,7 @@ class Asked:
     rules: Rules
     limit: int
     page: Path | None = None
+    stores: Sequence[str] | None = None
 
 
 def rules_of(tolerances: Sequence[str], ignored: Sequence[str]) -> Rules:
@@ -111,6 +116,7 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
             way=asked.way,
             rules=asked.rules,
             examples=asked.limit,
+            stores=None if asked.stores is None else StoresAsked(Path(settings.state_dir), asked.stores),
         )
     if output == "json":
         print_json(json.loads(readable_json(_data(found))))
@@ -123,7 +129,8 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
 
 
 def _data(found: JobDifferences) -> dict[str, object]:
-    return {"is_empty": found.is_empty, **json_data(found.sinks), "ledgers": json_data(found.ledgers)}
+    parts = {"ledgers": found.ledgers} if found.stores is None else {"ledgers": found.ledgers, "stores": found.stores}
+    return {"is_empty": found.is_empty, **json_data(found.sinks), **json_data(parts)}
 
 
 def _write_page(file: Path, found: JobDifferences) -> None:
@@ -137,31 +144,38 @@ def _lines(found: JobDifferences) -> Iterator[str]:
     a, b = map(side_name, (found.a, found.b))
     yield f"A is {a}, B is {b}."
     yield from sink_sentences(found.sinks)
+    if found.stores is not None:
+        yield from store_sentences(found.stores)
     yield from ledger_sentences(found.ledgers)
     for sink in found.sinks.sinks:
-        if not sink.difference.is_empty:
-            yield ""
-            yield from _of_sink(sink)
+        shared = f"; {count_text(sink.difference.shared)} more are shared records, which are not read"
+        yield from _details(f"{sink_name(sink)}, by {sink.difference.way}", sink.difference, shared)
+    for store in found.stores.stores if found.stores is not None else ():
+        skipped = f"; {store.shared_partitions} of {counted(store.partitions, 'partition')} shared, not read"
+        shared = skipped if store.shared_partitions else ""
+        yield from _details(f"{store_name(store)} ({store.kind})", store.difference, shared)
     told = list(dropped_lines(found.ledgers))
     yield from ["", *told] if told else []
 
 
-def _of_sink(sink: SinkDifference) -> Iterator[str]:
-    found = sink.difference
-    yield f"{sink_name(sink)}, by {found.way}"
+def _details(title: str, found: Difference, shared: str) -> Iterator[str]:
+    if found.is_empty:
+        return
+    yield ""
+    yield title
     counts = ("compared", "equal", "changed", "only_a", "only_b")
     told = [
         f"{name.replace('_a', ' in A').replace('_b', ' in B')} {count_text(getattr(found, name))}" for name in counts
     ]
-    yield f"  {', '.join(told)}; {count_text(found.shared)} more are shared records, which are not read"
+    yield f"  {', '.join(told)}{shared}"
     for field in found.schema:
         yield f"  {schema_text(field)}"
     for changed in found.fields:
         yield f"  {field_text(changed)}"
-    for kind, title in (("changed", "Changed"), ("only_a", "Only in A"), ("only_b", "Only in B")):
+    for kind, heading in (("changed", "Changed"), ("only_a", "Only in A"), ("only_b", "Only in B")):
         examples = found.examples[kind]
         if examples:
-            yield f"  {title}, {len(examples)} of {count_text(getattr(found, kind))}:"
+            yield f"  {heading}, {len(examples)} of {count_text(getattr(found, kind))}:"
             for example in examples:
                 yield from _example(example)
     if found.times is not None:
@@ -181,7 +195,9 @@ def _example(example: Example) -> Iterator[str]:
         yield f"      {', '.join(example.fields)}"
     for name, side in (("A", example.a), ("B", example.b)):
         if side is not None:
-            yield f"      {name} {_cut(json_text(side.get('value')))}"
+            others = {field: side[field] for field in example.fields if field in side and field != "value"}
+            behind = f"  {json_text(others)}" if others else ""
+            yield f"      {name} {_cut(json_text(side.get('value')))}{behind}"
 
 
 def _cut(text: str) -> str:

@@ -74,11 +74,17 @@ def diff(
     by: By = None,
     tolerances: Tolerances = None,
     ignored: Ignored = None,
+    stores: Annotated[
+        list[str] | None,
+        typer.Option("--store", metavar="NAME|A=B", help="Compare this store too; may be repeated."),
+    ] = None,
     limit: Examples = 3,
     page: Page = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
+    *,
+    all_stores: Annotated[bool, typer.Option("--stores", help="Compare all stores too.")] = False,
 ) -> None:
     """Compare the sinks of two jobs, or of two commits. The exit code is 0 if they are equal, and 1 if they differ.
 
@@ -90,6 +96,8 @@ def diff(
     from statelib.comparison.sinks import JobCommit  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    asked = Asked(sinks or (), by, rules_of(tolerances or (), ignored or ()), limit, page)
+    asked = Asked(
+        sinks or (), by, rules_of(tolerances or (), ignored or ()), limit, page, stores or (() if all_stores else None)
+    )
     one, other = (JobCommit(*job_and_commit(reference, given)) for reference in (a, b))
     print_difference(one, other, asked, given, output=output)

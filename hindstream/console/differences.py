@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from statelib.comparison.difference import Difference, FieldDifference
     from statelib.comparison.fields import SchemaDifference
     from statelib.comparison.sinks import JobCommit, SinkDifference, SinkDifferences
+    from statelib.comparison.stores import StoreDifference, StoreDifferences
 
 
 def summary(name: str, difference: Difference) -> str:
@@ -43,6 +44,25 @@ def sink_sentences(found: SinkDifferences) -> Iterator[str]:
             yield f"Only {side} has {', '.join(topics)}."
         if empty:
             yield f"Only {side} has {', '.join(empty)}, without records: no difference."
+
+
+def store_sentences(found: StoreDifferences) -> Iterator[str]:
+    """The same of stores."""
+    if not found.stores:
+        yield "They have no store in common."
+    for store in sorted(found.stores, key=lambda store: store.difference.is_empty):
+        if store.shared_partitions == store.partitions:
+            yield f"{store_name(store)} is equal: both share its files."
+        else:
+            yield f"{summary(store_name(store), store.difference)}."
+    for side, stores in (("A", found.only_a), ("B", found.only_b)):
+        if stores:
+            yield f"Only {side} has the {'store' if len(stores) == 1 else 'stores'} {', '.join(stores)}."
+
+
+def store_name(store: StoreDifference) -> str:
+    """``store totals``, or what both sides call it."""
+    return f"store {store.a}" if store.a == store.b else f"store {store.a} = {store.b}"
 
 
 def side_name(side: JobCommit) -> str:

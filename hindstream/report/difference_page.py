@@ -12,6 +12,8 @@ from hindstream.console.differences import (
     side_name,
     sink_name,
     sink_sentences,
+    store_name,
+    store_sentences,
     summary,
 )
 from hindstream.console.numbers import count_text, duration_text, time_text
@@ -33,6 +35,7 @@ KINDS = (("changed", "changed", "s1"), ("only_a", "only in A", "s3"), ("only_b",
 
 _DAY_MS = 86_400_000
 _LONGEST = 2_000
+_PLACE = frozenset({"topic", "partition", "offset"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,14 @@ def difference_page(found: JobDifferences) -> str:
     """The HTML of the page: one file, without script, that needs no network."""
     a, b = side_name(found.a), side_name(found.b)
     sinks = found.sinks.sinks
+    stores = found.stores.stores if found.stores is not None else ()
+    of_stores = store_sentences(found.stores) if found.stores is not None else ()
     differences = [sink.difference for sink in sinks]
     page = {
         "a": a,
         "b": b,
         "is_empty": found.is_empty,
-        "sentences": [*sink_sentences(found.sinks), *ledger_sentences(found.ledgers)],
+        "sentences": [*sink_sentences(found.sinks), *of_stores, *ledger_sentences(found.ledgers)],
         "tiles": [
             (title, sum(getattr(difference, name) for difference in differences))
             for name, title in (("compared", "compared"), ("equal", "equal"), *(kind[:2] for kind in KINDS))
@@ -83,8 +88,16 @@ def difference_page(found: JobDifferences) -> str:
         "kinds": KINDS,
         "legend": [(css, title) for _, title, css in KINDS],
         "compared": [(sink_name(sink), sink.difference) for sink in sinks],
+        "stores": [(store_name(store), store.difference) for store in stores],
         "dropped": dropped(found.ledgers),
-        "differing": [_part(sink_name(sink), sink.difference) for sink in sinks if not sink.difference.is_empty],
+        "differing": [
+            _part(name, difference)
+            for name, difference in [
+                *((sink_name(sink), sink.difference) for sink in sinks),
+                *((store_name(store), store.difference) for store in stores),
+            ]
+            if not difference.is_empty
+        ],
     }
     return render("difference.html.j2", page)
 
@@ -174,9 +187,9 @@ def _shown(example: Example) -> _Shown:
 
 
 def _leaves(side: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in ("key", "value", "timestamp", "headers"):
-        if name in side:
-            yield from _leaves_of(name, side[name])
+    for name, value in side.items():
+        if name not in _PLACE:
+            yield from _leaves_of(name, value)
 
 
 def _leaves_of(path: str, value: Any) -> Iterator[tuple[str, str]]:

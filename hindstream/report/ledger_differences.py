@@ -61,7 +61,7 @@ def ledger_sentences(found: LedgerDifferences) -> Iterator[str]:
     for row in dropped(found):
         totals[row.account] = totals.get(row.account, 0) + row.b - row.a
     changes = [
-        f"{count_text(abs(change))} {'more' if change > 0 else 'fewer'} {name}"
+        f"{count_text(abs(change))} {'more' if change > 0 else 'fewer'} as {name}"
         for name, change in totals.items()
         if change
     ]

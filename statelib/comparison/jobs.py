@@ -9,16 +9,32 @@ from statelib.comparison.compare import EXAMPLES
 from statelib.comparison.fields import Rules
 from statelib.comparison.ledgers import compare_ledgers
 from statelib.comparison.sinks import compare_sinks
+from statelib.comparison.stores import compare_stores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from statelib.comparison.ledgers import LedgerDifferences
     from statelib.comparison.matches import Resources, Way
     from statelib.comparison.sinks import JobCommit, SinkDifferences
+    from statelib.comparison.stores import StoreDifferences
     from statelib.storage import Storage
 
 _NO_RULES = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class StoresAsked:
+    """Which stores are compared.
+
+    Attributes:
+        state_dir: A local folder for fetched state.
+        names: See `compare_stores`; none: all.
+    """
+
+    state_dir: Path
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +44,12 @@ class JobDifferences:
     Attributes:
         sinks: Of their sinks.
         ledgers: Of what they dropped. It tells why sinks differ, and is no difference by itself.
+        stores: Of their stores; None: they were not compared.
     """
 
     sinks: SinkDifferences
     ledgers: LedgerDifferences
+    stores: StoreDifferences | None = None
 
     @property
     def a(self) -> JobCommit:
@@ -45,8 +63,8 @@ class JobDifferences:
 
     @property
     def is_empty(self) -> bool:
-        """Whether both have the same results."""
-        return self.sinks.is_empty
+        """Whether both have the same results, and the same stores if these were compared."""
+        return self.sinks.is_empty and (self.stores is None or self.stores.is_empty)
 
 
 def compare_jobs(
@@ -59,7 +77,36 @@ def compare_jobs(
     way: Way | None = None,
     rules: Rules = _NO_RULES,
     examples: int = EXAMPLES,
+    stores: StoresAsked | None = None,
 ) -> JobDifferences:
-    """Compares two jobs; see `compare_sinks` for arguments and errors."""
+    """Compares two jobs.
+
+    Args:
+        warehouse: See `compare_sinks`, as of all that follow.
+        a: One job.
+        b: The other one.
+        resources: What the comparison may use.
+        sinks: Which sinks.
+        way: How sinks are compared.
+        rules: What counts as equal.
+        examples: How many rows are shown of each kind.
+        stores: Which stores are compared too; None: none.
+
+    Raises:
+        ConfigurationError: See `compare_sinks` and `compare_stores`.
+        InputError: See `compare_sinks`.
+    """
     found = compare_sinks(warehouse, a, b, resources, sinks=sinks, way=way, rules=rules, examples=examples)
-    return JobDifferences(found, compare_ledgers(warehouse, found.a, found.b))
+    of_stores = None
+    if stores is not None:
+        of_stores = compare_stores(
+            warehouse,
+            found.a,
+            found.b,
+            resources,
+            stores.state_dir,
+            stores=stores.names,
+            rules=rules,
+            examples=examples,
+        )
+    return JobDifferences(found, compare_ledgers(warehouse, found.a, found.b), of_stores)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
-_PARTITION_BITS = 40
+PARTITION_BITS = 40
 _BATCH_ROWS = 65_536
 _NOTHING = pa.schema([("key", pa.null()), ("value", pa.null())])
 
@@ -70,8 +70,8 @@ class Side:
     shared: tuple[Stretch, ...] = ()
     has_times: bool = True
     place_of: Callable[[int], dict[str, object]] = lambda place: {
-        "partition": place >> _PARTITION_BITS,
-        "index": place & ((1 << _PARTITION_BITS) - 1),
+        "partition": place >> PARTITION_BITS,
+        "index": place & ((1 << PARTITION_BITS) - 1),
     }
 
     def batches(self, *, shared: bool = False) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -82,12 +82,12 @@ class Side:
 
 def partition_of(places: NDArray[np.int64]) -> NDArray[np.int64]:
     """int64: the partitions of rows, given their places."""
-    return places >> _PARTITION_BITS
+    return places >> PARTITION_BITS
 
 
 def first_place(partition: int, index: int = 0) -> int:
     """The place of a row."""
-    return partition << _PARTITION_BITS | index
+    return partition << PARTITION_BITS | index
 
 
 def placed_batches(stretch: Stretch, start: int, end: int | None) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -200,7 +200,7 @@ def _side(
                 into.append(_Records(warehouse, part, at + first, value, batch_rows))
 
     def place_of(place: int) -> dict[str, object]:
-        partition, index = place >> _PARTITION_BITS, place & ((1 << _PARTITION_BITS) - 1)
+        partition, index = place >> PARTITION_BITS, place & ((1 << PARTITION_BITS) - 1)
         at, segment = max((run for run in starts[partition] if run[0] <= index), key=lambda run: run[0])
         return {"topic": segment.topic, "partition": partition, "offset": segment.first_offset + index - at}
 

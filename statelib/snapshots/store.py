@@ -188,6 +188,20 @@ class StoreSnapshot:
         """The description of the store, without its content."""
         return self._described
 
+    def content_of(self, partition: int) -> object:
+        """What decides the entries of a partition: equal for stores of one description that have the same ones.
+
+        The files of the whole task, so two stores may be equal although it differs.
+
+        Raises:
+            ConfigurationError: There is no such partition.
+        """
+        self._asked([partition])
+        _, task = self._tasks[partition]
+        clocks = task.position.clocks.get(self._described.store.node, {})
+        files = sorted((file.name, file.sha256) for file in task.state.files)
+        return files, clocks, task.position.stream_time
+
     @contextmanager
     def opened(self, partition: int) -> Iterator[Place]:
         """One task's part of the store as stored, for readers that need more than a view offers.

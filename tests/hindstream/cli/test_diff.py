@@ -56,9 +56,11 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def told(folder, capsys):
-    def run(a, b, code=0, output="json", sinks=(), way=None, tolerances=(), ignored=(), limit=1000, page=None):
-        settings = Settings(warehouse=str(folder / "warehouse"))
-        asked = Asked(sinks, way, rules_of(tolerances, ignored), limit, page)
+    def run(
+        a, b, code=0, output="json", sinks=(), way=None, tolerances=(), ignored=(), limit=1000, page=None, stores=None
+    ):
+        settings = Settings(warehouse=str(folder / "warehouse"), state_dir=str(folder / "state"))
+        asked = Asked(sinks, way, rules_of(tolerances, ignored), limit, page, stores)
         ended = 0
         try:
             print_difference(JobCommit(*a), JobCommit(*b), asked, settings, output=output)
@@ -131,11 +133,24 @@ def test_as_text(told) -> None:
     assert "Only in B, 2 of " in text
     assert "By time: changed, only in A, only in B" in text
     assert "Since once@1, both took up 30 records." in text
-    assert re.search(r"B dropped \d+ fewer duplicate\.", text)
+    assert re.search(r"B dropped \d+ fewer as duplicate\.", text)
     assert re.search(r"Dropped, by node\n  KSTREAM-DEDUPLICATE-0000000001: duplicate \d+ in A, \d+ in B", text)
     same = told(("once",), ("same",), output="table")
     assert "unique is equal (" in same
     assert "Both dropped as many, for the same reasons." in same
+
+
+def test_stores(told, tmp_path) -> None:
+    store = "KSTREAM-DEDUPLICATE-0000000001-STORE"
+    found = told(("once", 1), ("same", 1), stores=())
+    assert [(one["a"], one["shared_partitions"]) for one in found["stores"]["stores"]] == [(store, 1)]
+    text = told(("once", 1), ("same", 1), output="table", stores=())
+    assert f"store {store} is equal: both share its files." in text
+    page = tmp_path / "page.html"
+    text = told(("once", 2), ("shorter", 2), code=1, output="table", stores=[store], page=page)
+    (sentence,) = re.findall(rf".* of store {store} differ .*", text)
+    assert sentence in unescape(page.read_text())
+    assert f"store {store} (deduplication)" in text
 
 
 def test_the_page_has_what_the_text_says(told, tmp_path) -> None:

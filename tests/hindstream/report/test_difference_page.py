@@ -124,7 +124,7 @@ def test_what_was_dropped():
     html = page_of(ledgers=LedgerDifferences(JobCommit("job", 6), 100, 101, nodes, (JobCommit("b", 2),)))
     text = text_of(html)
     assert "Since job@6, A took up 100 records, and B 101." in text
-    assert "B dropped 8 fewer late, 2 more quarantined, 5 fewer odd." in text
+    assert "B dropped 8 fewer as late, 2 more as quarantined, 5 fewer as odd." in text
     assert "Not counted: b@2, whose ledgers have not been kept." in text
     (table,) = [table for table in tables_of(html) if table[0][0] == "Node"]
     assert [[*row[:2], *row[3:]] for row in table[1:]] == [
