@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -12,6 +13,7 @@ from statelib.errors.kinds import ConfigurationError
 
 Every = Literal["hour", "day", "week", "month"]
 
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _STEPS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 
 
@@ -51,14 +53,18 @@ def time_of(option: str, text: str | datetime, zone: ZoneInfo | None) -> datetim
 
 
 def time_ms(option: str, text: str) -> int:
-    """The time that an option gives, in ms: ISO 8601 with time zone, or the milliseconds themselves.
+    """The time that an option gives, in milliseconds since 1970.
+
+    Args:
+        option: The option's name, for errors.
+        text: ISO 8601 with an offset, a date for its beginning in UTC, or a number of milliseconds since 1970.
 
     Raises:
         ConfigurationError: It is no time, or does not say of which time zone.
     """
     if text.isdecimal():
         return int(text)
-    time = time_of(option, text, None)
+    time = time_of(option, text, ZoneInfo("UTC") if _DATE.fullmatch(text) else None)
     if time.tzinfo is None:
         step = "write it like 2013-06-01T12:00Z, or give milliseconds"
         raise ConfigurationError("the time has no time zone", setting=f"--{option}", next_step=step)

@@ -13,6 +13,7 @@ import typer
 
 from hindstream.console.differences import (
     field_text,
+    interval_sentences,
     json_text,
     schema_text,
     side_name,
@@ -24,10 +25,12 @@ from hindstream.console.differences import (
 from hindstream.console.json_lines import json_data, print_json
 from hindstream.console.numbers import count_text
 from hindstream.report.ledger_differences import dropped_lines, ledger_sentences
+from hindstream.slices import time_ms
 from statelib.columns.times import instant_text
 from statelib.comparison.fields import Rules
 from statelib.comparison.jobs import StoresAsked, compare_jobs
 from statelib.comparison.matches import Resources
+from statelib.comparison.times import ALL_TIMES, Interval
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.json import readable_json
@@ -60,6 +63,7 @@ class Asked:
         rules: What counts as equal.
         limit: How many examples are shown of each kind.
         stores: See `compare_stores`; None: none.
+        within: Rows of which time.
         page: A file for the page; None: there is none.
     """
 
@@ -69,6 +73,7 @@ class Asked:
     limit: int
     page: Path | None = None
     stores: Sequence[str] | None = None
+    within: Interval = ALL_TIMES
 
 
 def rules_of(tolerances: Sequence[str], ignored: Sequence[str]) -> Rules:
@@ -95,6 +100,21 @@ def rules_of(tolerances: Sequence[str], ignored: Sequence[str]) -> Rules:
     return Rules(of_all, of_fields, frozenset(ignored))
 
 
+def interval_of(since: str | None, until: str | None) -> Interval:
+    """What ``--since`` and ``--until`` say.
+
+    Raises:
+        ConfigurationError: One is no time with a zone, or there is nothing between them.
+    """
+    within = Interval(
+        None if since is None else time_ms("since", since), None if until is None else time_ms("until", until)
+    )
+    if within.since_ms is not None and within.until_ms is not None and within.until_ms <= within.since_ms:
+        what = "there is no time to compare: it ends before it begins"
+        raise ConfigurationError(what, setting="--until", next_step="give a time after --since")
+    return within
+
+
 def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings, *, output: Output) -> None:
     """Prints how two jobs differ; the exit code tells whether they do.
 
@@ -116,6 +136,7 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
             way=asked.way,
             rules=asked.rules,
             examples=asked.limit,
+            within=asked.within,
             stores=None if asked.stores is None else StoresAsked(Path(settings.state_dir), asked.stores),
         )
     if output == "json":
@@ -143,6 +164,7 @@ def _write_page(file: Path, found: JobDifferences) -> None:
 def _lines(found: JobDifferences) -> Iterator[str]:
     a, b = map(side_name, (found.a, found.b))
     yield f"A is {a}, B is {b}."
+    yield from interval_sentences(found.within)
     yield from sink_sentences(found.sinks)
     if found.stores is not None:
         yield from store_sentences(found.stores)

@@ -79,6 +79,10 @@ def diff(
         typer.Option("--store", metavar="NAME|A=B", help="Compare this store too; may be repeated."),
     ] = None,
     limit: Examples = 3,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only rows from this time on: of a window its start counts.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only rows before this time.")] = None,
     page: Page = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
@@ -92,12 +96,18 @@ def diff(
 
     Example: hindstream diff flight-delays longer-grace
     """
-    from hindstream.cli.diff import Asked, print_difference, rules_of  # noqa: PLC0415
+    from hindstream.cli.diff import Asked, interval_of, print_difference, rules_of  # noqa: PLC0415
     from statelib.comparison.sinks import JobCommit  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
     asked = Asked(
-        sinks or (), by, rules_of(tolerances or (), ignored or ()), limit, page, stores or (() if all_stores else None)
+        sinks or (),
+        by,
+        rules_of(tolerances or (), ignored or ()),
+        limit,
+        page,
+        stores or (() if all_stores else None),
+        interval_of(since, until),
     )
     one, other = (JobCommit(*job_and_commit(reference, given)) for reference in (a, b))
     print_difference(one, other, asked, given, output=output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hindstream.console.numbers import count_text, percent_text
+from statelib.columns.times import instant_text
 from statelib.serdes.json import readable_json
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from statelib.comparison.fields import SchemaDifference
     from statelib.comparison.sinks import JobCommit, SinkDifference, SinkDifferences
     from statelib.comparison.stores import StoreDifference, StoreDifferences
+    from statelib.comparison.times import Interval
 
 
 def summary(name: str, difference: Difference) -> str:
@@ -28,6 +30,17 @@ def summary(name: str, difference: Difference) -> str:
     common = [f"{path} = {json_text(value)}" for path, value in difference.common_key.items()]
     behind = f", all of them of {' and '.join(common)}" if common and differing > 1 else ""
     return f"{share} of {name} differ ({count_text(differing)} of {count_text(difference.compared)}){behind}"
+
+
+def interval_sentences(within: Interval) -> Iterator[str]:
+    """Which rows were compared, unless all were."""
+    bounds = [
+        f"{word} {instant_text(time_ms)}"
+        for word, time_ms in (("from", within.since_ms), ("before", within.until_ms))
+        if time_ms is not None
+    ]
+    if bounds:
+        yield f"Compared are rows {' and '.join(bounds)}: of a window its start counts, else the timestamp."
 
 
 def sink_sentences(found: SinkDifferences) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindstream.console.differences import (
     change_text,
+    interval_sentences,
     json_text,
     schema_text,
     side_name,
@@ -35,7 +36,7 @@ KINDS = (("changed", "changed", "s1"), ("only_a", "only in A", "s3"), ("only_b",
 
 _DAY_MS = 86_400_000
 _LONGEST = 2_000
-_PLACE = frozenset({"topic", "partition", "offset"})
+_PLACE = frozenset({"topic", "partition", "offset", "index"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def difference_page(found: JobDifferences) -> str:
         "a": a,
         "b": b,
         "is_empty": found.is_empty,
+        "within": list(interval_sentences(found.within)),
         "sentences": [*sink_sentences(found.sinks), *of_stores, *ledger_sentences(found.ledgers)],
         "tiles": [
             (title, sum(getattr(difference, name) for difference in differences))

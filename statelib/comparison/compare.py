@@ -16,6 +16,7 @@ from statelib.comparison.matches import has_time_in_identity, identity_columns, 
 from statelib.comparison.matching_kernel import NONE
 from statelib.comparison.row_words import hash_columns
 from statelib.comparison.tally import Tally
+from statelib.comparison.times import ALL_TIMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from statelib.comparison.fields import Fields
     from statelib.comparison.matches import Resources, Unmatched, Way
     from statelib.comparison.sides import Side
+    from statelib.comparison.times import Interval
 
 EXAMPLES = 10
 _NO_RULES = Rules()
@@ -38,6 +40,7 @@ def compare(
     rules: Rules = _NO_RULES,
     examples: int = EXAMPLES,
     taker: DifferingRowsTaker | None = None,
+    within: Interval = ALL_TIMES,
 ) -> Difference:
     """Compares the rows that two sides do not share.
 
@@ -60,6 +63,7 @@ def compare(
         rules: What counts as equal.
         examples: How many rows are shown of each kind.
         taker: Is given all rows that differ; None: nobody wants them.
+        within: Rows of another time are left out, on both sides.
     """
     fields = common_fields((a.key, a.value), (b.key, b.value), rules, records=a.has_times and b.has_times)
     shared = sum((run.end or run.start) - run.start for run in a.shared)
@@ -68,9 +72,9 @@ def compare(
     if fields.key is None:
         return _incomparable(way, fields, rows, shared)
     if way == "order":
-        in_order(a, b, tally)
+        in_order(a, b, tally, within)
         return tally.result((rows[0], rows[1]), shared)
-    found = unmatched(a, b, fields, way, resources)
+    found = unmatched(a, b, fields, way, resources, within)
     tally.equal = found.equal
     bits = chunk_bits(a, b, len(found.a) + len(found.b), resources) if len(found.a) or len(found.b) else 0
     differing = [

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
     from statelib.comparison.sides import Side, Stretch
     from statelib.comparison.tally import Tally
+    from statelib.comparison.times import Interval
 
 
-def in_order(a: Side, b: Side, tally: Tally) -> None:
-    """Adds the n-th record of each partition of A and that of B as a pair; what one side has more, alone."""
+def in_order(a: Side, b: Side, tally: Tally, within: Interval) -> None:
+    """Adds the n-th record of each partition of A and that of B as a pair; what one side has more, alone.
+
+    Counted are those ``within`` a time.
+    """
     for partition in sorted({run.partition for side in (a, b) for run in side.own}):
         rest: list[pa.Table | None] = [None, None]
-        streams = [_tables([run for run in side.own if run.partition == partition]) for side in (a, b)]
+        streams = [_tables([run for run in side.own if run.partition == partition], within) for side in (a, b)]
         while True:
             for n, stream in enumerate(streams):
                 if rest[n] is None:
@@ -40,7 +44,7 @@ def in_order(a: Side, b: Side, tally: Tally) -> None:
                     tally.add_only(kind, table)
 
 
-def _tables(runs: Sequence[Stretch]) -> Iterator[pa.Table]:
+def _tables(runs: Sequence[Stretch], within: Interval) -> Iterator[pa.Table]:
     for run in runs:
         for place, batch in placed_batches(run, run.start, run.end):
             if not len(batch):
@@ -50,4 +54,7 @@ def _tables(runs: Sequence[Stretch]) -> Iterator[pa.Table]:
                 key = key.dictionary_decode()
             columns = {name: batch.column(name) for name in batch.schema.names if name not in {"key", "offset"}}
             places = pa.array(np.arange(place, place + len(batch)))
-            yield pa.table({"key": archived(key), **columns, PLACE: places})
+            table = pa.table({"key": archived(key), **columns, PLACE: places})
+            chosen = within.has(table)
+            if chosen.any():
+                yield table if chosen.all() else table.filter(pa.array(chosen))

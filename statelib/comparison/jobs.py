@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from statelib.comparison.compare import EXAMPLES
 from statelib.comparison.fields import Rules
 from statelib.comparison.ledgers import compare_ledgers
 from statelib.comparison.sinks import compare_sinks
 from statelib.comparison.stores import compare_stores
+from statelib.comparison.times import ALL_TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,9 +20,16 @@ if TYPE_CHECKING:
     from statelib.comparison.matches import Resources, Way
     from statelib.comparison.sinks import JobCommit, SinkDifferences
     from statelib.comparison.stores import StoreDifferences
+    from statelib.comparison.times import Interval
     from statelib.storage import Storage
 
 _NO_RULES = Rules()
+
+
+class _Common(TypedDict):
+    rules: Rules
+    examples: int
+    within: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +53,13 @@ class JobDifferences:
         sinks: Of their sinks.
         ledgers: Of what they dropped. It tells why sinks differ, and is no difference by itself.
         stores: Of their stores; None: they were not compared.
+        within: Rows of which time were compared.
     """
 
     sinks: SinkDifferences
     ledgers: LedgerDifferences
     stores: StoreDifferences | None = None
+    within: Interval = ALL_TIMES
 
     @property
     def a(self) -> JobCommit:
@@ -77,6 +87,7 @@ def compare_jobs(
     way: Way | None = None,
     rules: Rules = _NO_RULES,
     examples: int = EXAMPLES,
+    within: Interval = ALL_TIMES,
     stores: StoresAsked | None = None,
 ) -> JobDifferences:
     """Compares two jobs.
@@ -90,13 +101,15 @@ def compare_jobs(
         way: How sinks are compared.
         rules: What counts as equal.
         examples: How many rows are shown of each kind.
+        within: Rows of another time are left out. Ledgers count all.
         stores: Which stores are compared too; None: none.
 
     Raises:
         ConfigurationError: See `compare_sinks` and `compare_stores`.
         InputError: See `compare_sinks`.
     """
-    found = compare_sinks(warehouse, a, b, resources, sinks=sinks, way=way, rules=rules, examples=examples)
+    common: _Common = {"rules": rules, "examples": examples, "within": within}
+    found = compare_sinks(warehouse, a, b, resources, sinks=sinks, way=way, **common)
     of_stores = None
     if stores is not None:
         of_stores = compare_stores(
@@ -106,7 +119,6 @@ def compare_jobs(
             resources,
             stores.state_dir,
             stores=stores.names,
-            rules=rules,
-            examples=examples,
+            **common,
         )
-    return JobDifferences(found, compare_ledgers(warehouse, found.a, found.b), of_stores)
+    return JobDifferences(found, compare_ledgers(warehouse, found.a, found.b), of_stores, within)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
-from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import taken_rows, valid_of
 from statelib.comparison.buckets import Buckets, HashedRows, bits_for
 from statelib.comparison.fields import TIMESTAMP
 from statelib.comparison.matching_kernel import DELETED, NONE, count_rows, put_newest, surplus_rows
 from statelib.comparison.row_words import hash_columns
+from statelib.comparison.times import ALL_TIMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
     from statelib.comparison.fields import Fields
     from statelib.comparison.sides import Side
+    from statelib.comparison.times import Interval
 
 Way = Literal["latest", "set", "order"]
 
-_FILTER_BITS = 26
+_MOST_FILTER_BITS = 26
+_FILTER_BITS_A_ROW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,15 @@ class Unmatched:
 
 
 def hashed(
-    batch: pa.RecordBatch, first_place: int, fields: Fields, *, identity_has_time: bool, deletes: bool
+    batch: pa.RecordBatch,
+    first_place: int,
+    fields: Fields,
+    *,
+    identity_has_time: bool,
+    deletes: bool,
+    within: Interval = ALL_TIMES,
 ) -> HashedRows:
-    """The rows of a batch as hashes.
+    """The rows of a batch as hashes, in their order.
 
     Args:
         batch: Columns of a `Stretch`.
@@ -73,14 +82,18 @@ def hashed(
         fields: What is compared.
         identity_has_time: Whether the timestamp is part of what makes a row the same.
         deletes: Whether a null value stands for no row.
+        within: Rows of another time are left out.
     """
+    places = np.arange(first_place, first_place + len(batch))
+    chosen = within.has(batch)
+    if not chosen.all():
+        places, batch = places[chosen], taken_rows(batch, np.flatnonzero(chosen))
     count = len(batch)
     keys = identity_columns(batch, fields, has_time=identity_has_time)
     contents = hash_columns([field.of(batch) for field in fields.fields], count)
     contents[contents == DELETED] = ~DELETED
     if deletes and batch.column("value").null_count:
         contents[~valid_of(batch.column("value"))] = DELETED
-    places = np.arange(first_place, first_place + count)
     return HashedRows(hash_columns(keys, count), hash_columns(keys, count, other=True), contents, places)
 
 
@@ -104,8 +117,13 @@ def has_time_in_identity(a: Side, b: Side, fields: Fields, way: Way) -> bool:
     return way == "set" and a.has_times and b.has_times and compared
 
 
-def unmatched(a: Side, b: Side, fields: Fields, way: Way, resources: Resources) -> Unmatched:
-    """The rows that differ; ``way`` is ``latest`` or ``set``. See the package's docstring."""
+def unmatched(
+    a: Side, b: Side, fields: Fields, way: Way, resources: Resources, within: Interval = ALL_TIMES
+) -> Unmatched:
+    """The rows that differ, of those ``within`` a time; ``way`` is ``latest`` or ``set``.
+
+    See the package's docstring.
+    """
     has_time = has_time_in_identity(a, b, fields, way)
     known = sum((run.end or 0) - run.start for side in (a, b) for run in side.own)
     bits = bits_for(known or 1 << 22, resources.rows_a_bucket)
@@ -115,35 +133,36 @@ def unmatched(a: Side, b: Side, fields: Fields, way: Way, resources: Resources) 
             file = resources.scratch / f"rows-{name}"
             buckets = open_buckets.enter_context(Buckets(bits, file, resources.budget_bytes // 4))
             for place, batch in side.batches():
-                rows = hashed(batch, place, fields, identity_has_time=has_time, deletes=way == "latest")
+                rows = hashed(batch, place, fields, identity_has_time=has_time, deletes=way == "latest", within=within)
                 buckets.add(rows._replace(places=rows.places << 1 | 1) if way == "latest" else rows)
             split.append(buckets)
         if way == "set":
             return _joined([_of_set(split[0].bucket(n), split[1].bucket(n)) for n in range(1 << bits)])
         if a.shared and (split[0].rows or split[1].rows):
-            _add_shared(a, split[0], split[1], fields)
+            _add_shared(a, split[0], split[1], fields, within)
         return _joined([_of_latest(split[0].bucket(n), split[1].bucket(n)) for n in range(1 << bits)])
 
 
-def _add_shared(a: Side, of_a: Buckets, of_b: Buckets, fields: Fields) -> None:
+def _add_shared(a: Side, of_a: Buckets, of_b: Buckets, fields: Fields, within: Interval) -> None:
     """Gives both sides the shared rows of keys that only one of them has rows of; more of them do no harm."""
-    wanted = np.zeros(1 << _FILTER_BITS, np.bool_)
+    bits = min((of_a.rows + of_b.rows).bit_length() + _FILTER_BITS_A_ROW, _MOST_FILTER_BITS)
+    wanted = np.zeros(1 << bits, np.bool_)
     for number in range(of_a.count):
         keys_a, keys_b = np.unique(of_a.bucket(number).keys), np.unique(of_b.bucket(number).keys)
-        wanted[_filter_place(np.setxor1d(keys_a, keys_b, assume_unique=True))] = True
+        wanted[_filter_place(np.setxor1d(keys_a, keys_b, assume_unique=True), bits)] = True
     if not wanted.any():
         return
     for place, batch in a.batches(shared=True):  # the partitions' first rows, so that the places in B are the same
-        rows = hashed(batch, place, fields, identity_has_time=False, deletes=True)
-        keep = wanted[_filter_place(rows.keys)]
+        rows = hashed(batch, place, fields, identity_has_time=False, deletes=True, within=within)
+        keep = wanted[_filter_place(rows.keys, bits)]
         if keep.any():
             kept = HashedRows(rows.keys[keep], rows.checks[keep], rows.contents[keep], rows.places[keep] << 1)
             of_a.add(kept)
             of_b.add(kept)
 
 
-def _filter_place(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return keys & np.uint64((1 << _FILTER_BITS) - 1)
+def _filter_place(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    return keys & np.uint64((1 << bits) - 1)
 
 
 def _of_latest(a: HashedRows, b: HashedRows) -> Unmatched:

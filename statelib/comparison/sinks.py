@@ -11,6 +11,7 @@ from statelib.commits.standing import standing_commit
 from statelib.comparison.compare import EXAMPLES, compare
 from statelib.comparison.fields import Rules, check_paths
 from statelib.comparison.sides import sides_of
+from statelib.comparison.times import ALL_TIMES
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from statelib.comparison.difference import Difference
     from statelib.comparison.matches import Resources, Way
+    from statelib.comparison.times import Interval
     from statelib.documents.topologies import NodeDescription
     from statelib.storage import Storage
 
@@ -92,6 +94,7 @@ def compare_sinks(
     way: Way | None = None,
     rules: Rules = _NO_RULES,
     examples: int = EXAMPLES,
+    within: Interval = ALL_TIMES,
 ) -> SinkDifferences:
     """Compares the sinks of two jobs, and reads only what they do not share.
 
@@ -105,6 +108,7 @@ def compare_sinks(
         way: See `compare`; None: ``latest`` for a sink that a table's stream goes to, else ``set``.
         rules: What counts as equal.
         examples: How many rows are shown of each kind.
+        within: Records of another time are left out: of a window its start counts, else the timestamp.
 
     Raises:
         ConfigurationError: There is no such job, commit, sink or field, or a commit has been rolled back since.
@@ -118,7 +122,7 @@ def compare_sinks(
     check_paths(rules, [side.value for sides in opened for side in sides])
     for (one, other), sides in zip(pairs, opened, strict=True):
         how = way or default_way(warehouse, a.job, made[0].fingerprint, one)
-        difference = compare(*sides, how, resources, rules=rules, examples=examples)
+        difference = compare(*sides, how, resources, rules=rules, examples=examples, within=within)
         found.append(SinkDifference(one, other, difference))
     left = [() if sinks else sorted(histories[n].keys() - {pair[n] for pair in pairs}) for n in range(2)]
     filled, empty = (

@@ -12,6 +12,7 @@ from statelib.columns.windowed_type import archived_type
 from statelib.comparison.compare import EXAMPLES, compare
 from statelib.comparison.fields import VALUE, Rules
 from statelib.comparison.sides import PARTITION_BITS, Side
+from statelib.comparison.times import ALL_TIMES
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 from statelib.snapshots import open_state
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from statelib.comparison.difference import Difference, Example
     from statelib.comparison.matches import Resources
     from statelib.comparison.sinks import JobCommit
+    from statelib.comparison.times import Interval
     from statelib.snapshots import StateSnapshot, StoreSnapshot
     from statelib.storage import Storage
 
@@ -84,6 +86,7 @@ def compare_stores(
     stores: Sequence[str] = (),
     rules: Rules = _NO_RULES,
     examples: int = EXAMPLES,
+    within: Interval = ALL_TIMES,
 ) -> StoreDifferences:
     """Compares the stores of two jobs. A partition whose files both share is not read.
 
@@ -96,6 +99,8 @@ def compare_stores(
         stores: Those to compare, as the name in A, or ``A=B`` with both names; none: all that have the same name.
         rules: What counts as equal.
         examples: How many entries are shown of each kind.
+        within: Entries of another time are left out: of a window its start counts, of a version from when it is valid,
+            else the timestamp. Stores without any of these are compared whole.
 
     Raises:
         ConfigurationError: There is no such job, commit or store; the state of a commit has expired; a store has
@@ -108,7 +113,7 @@ def compare_stores(
         open_state(root, b.job, commit=b.commit, storage_options=options, state_dir=state_dir) as other,
     ):
         pairs = _named(stores, one, other) if stores else _matched(one, other)
-        found = tuple(_compared(*pair, resources, rules, examples) for pair in pairs)
+        found = tuple(_compared(*pair, resources, rules, examples, within) for pair in pairs)
         left = [
             () if stores else tuple(sorted({store.name for store in state.stores} - {pair[n].name for pair in pairs}))
             for n, state in enumerate((one, other))
@@ -150,12 +155,15 @@ class _Entries:
     store: StoreSnapshot
     view: str
     partition: int
+    within: Interval
     start: int = 0
     end: int | None = None
 
     def read(self, start: int, end: int | None) -> Iterator[pa.RecordBatch]:
         at = 0
-        for batch in self.store.batches(self.view, partitions=[self.partition]):
+        for batch in self.store.batches(
+            self.view, partitions=[self.partition], since=self.within.since_ms, until=self.within.until_ms
+        ):
             first, last = max(start - at, 0), len(batch) if end is None else min(end - at, len(batch))
             at += len(batch)
             if first < last:
@@ -164,14 +172,18 @@ class _Entries:
                 return
 
 
-def _compared(a: StoreSnapshot, b: StoreSnapshot, resources: Resources, rules: Rules, examples: int) -> StoreDifference:
+def _compared(
+    a: StoreSnapshot, b: StoreSnapshot, resources: Resources, rules: Rules, examples: int, within: Interval
+) -> StoreDifference:
     shared = _shared_partitions(a, b)
-    within = Rules(
+    of_entries = Rules(
         rules.tolerance,
         {f"{_PREFIX}{path}": tolerance for path, tolerance in rules.tolerances.items()},
         frozenset(f"{_PREFIX}{path}" for path in rules.ignored),
     )
-    found = compare(_side(a, shared), _side(b, shared), "set", resources, rules=within, examples=examples)
+    found = compare(
+        _side(a, shared, within), _side(b, shared, within), "set", resources, rules=of_entries, examples=examples
+    )
     return StoreDifference(a.name, b.name, a.kind, len({*a.partitions, *b.partitions}), len(shared), _of_columns(found))
 
 
@@ -186,9 +198,13 @@ def _view_of(store: StoreSnapshot) -> str:
     return "history" if "history" in store.views else "latest"
 
 
-def _side(store: StoreSnapshot, shared: Collection[int]) -> Side:
+def _side(store: StoreSnapshot, shared: Collection[int], within: Interval) -> Side:
     view = _view_of(store)
-    own = tuple(_Entries(store, view, partition) for partition in store.partitions if partition not in shared)
+    own = tuple(
+        _Entries(store, view, partition, within if store.time_column(view) is not None else ALL_TIMES)
+        for partition in store.partitions
+        if partition not in shared
+    )
     identity, content = _columns([field for field in store.schema(view) if field.name != "partition"])
     key = archived_type(identity[0].type) if len(identity) == 1 else pa.struct(identity)
     return Side(

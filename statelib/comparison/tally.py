@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.columns.windowed_type import is_windowed_struct
 from statelib.comparison.common_key import CommonKey
 from statelib.comparison.difference import Difference, FieldDifference
 from statelib.comparison.differing_rows import PLACE
@@ -17,7 +16,7 @@ from statelib.comparison.examples import Examples, names_of, no_fields, sortable
 from statelib.comparison.fields import TIMESTAMP, Field, is_number
 from statelib.comparison.number_changes import NumberTally
 from statelib.comparison.row_words import hash_columns
-from statelib.comparison.times import TimeTally
+from statelib.comparison.times import TimeTally, times_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,15 +129,9 @@ class Tally:
         )
 
     def _count_times(self, kind: str, rows: pa.Table) -> None:
-        key = _whole(rows, KEY)
-        if is_windowed_struct(key.type):
-            times = pc.struct_field(key, "window_start")
-        elif TIMESTAMP in rows.column_names:
-            times = _whole(rows, TIMESTAMP)
-        else:
-            return
-        known = times.drop_null()
-        self._times.add(kind, known.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).to_numpy())
+        times = times_of(rows)
+        if times is not None:
+            self._times.add(kind, times.drop_null().to_numpy())
 
     def _order(self, *sides: pa.Table) -> list[pa.Array]:
         """What decides which examples come first: the key, then the time and the content; of ``order`` the place."""

@@ -1,4 +1,4 @@
-"""When what differs happened: counts by hour, day or longer."""
+"""The time of rows: which are compared, and when what differs happened, by hour, day or longer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.windowed_type import is_windowed_struct
+from statelib.comparison.fields import TIMESTAMP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +22,54 @@ _DAY = 24 * _HOUR
 _MOST = 400
 _WIDTHS = (_HOUR, _DAY, 7 * _DAY, 28 * _DAY, 364 * _DAY)
 _FINE = 4 * 24
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Rows of some time: the others are left out, as if nobody had written them.
+
+    Attributes:
+        since_ms: The first time, in milliseconds since 1970; None: no bound.
+        until_ms: The time before which it ends.
+    """
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def has(self, rows: pa.RecordBatch | pa.Table) -> NDArray[np.bool_]:
+        """bool[rows]: which rows are of it. Those without a time are not."""
+        times = times_of(rows)
+        if times is None or (self.since_ms, self.until_ms) == (None, None):
+            return np.ones(len(rows), np.bool_)
+        chosen, times_ms = valid_of(times), times.fill_null(0).to_numpy(zero_copy_only=False)
+        if self.since_ms is not None:
+            chosen = chosen & (times_ms >= self.since_ms)
+        if self.until_ms is not None:
+            chosen = chosen & (times_ms < self.until_ms)
+        return chosen
+
+
+ALL_TIMES = Interval()
+
+
+def times_of(rows: pa.RecordBatch | pa.Table) -> pa.Array | None:
+    """The time of each row, int64 in milliseconds: of a window its start, else the timestamp; None: rows have none."""
+    key = _whole(rows.column("key"))
+    if isinstance(key.type, pa.DictionaryType):
+        is_windowed = is_windowed_struct(key.type.value_type)
+        key = key.dictionary_decode() if is_windowed else key
+    key = key.storage if isinstance(key.type, pa.BaseExtensionType) else key
+    if is_windowed_struct(key.type):
+        times = pc.struct_field(key, "window_start")
+    elif TIMESTAMP in rows.schema.names:
+        times = _whole(rows.column(TIMESTAMP))
+    else:
+        return None
+    return times.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,16 @@ def mutated(draw, rows: list[Row]) -> list[Row]:
     return made
 
 
+def within(rows: list[Row], since_ms: int | None, until_ms: int | None) -> list[Row]:
+    """Those of a time: of a window its start counts, else the timestamp."""
+    times = [row[0]["window_start"] if isinstance(row[0], dict) else row[2] for row in rows]
+    return [
+        row
+        for row, time in zip(rows, times, strict=True)
+        if (since_ms is None or time >= since_ms) and (until_ms is None or time < until_ms)
+    ]
+
+
 def plain(value: Any) -> Any:
     """A value such that == says whether two are equal: floats as bits, all NaN alike."""
     if isinstance(value, float):

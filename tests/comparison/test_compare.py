@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from statelib.comparison.compare import compare
 from statelib.comparison.fields import Rules, SchemaDifference
 from statelib.comparison.matches import Resources
+from statelib.comparison.times import ALL_TIMES, Interval
 from tests.comparison import tables
 from tests.comparison.tables import KEYS, VALUE, brute_latest, brute_order, brute_set, mutated, plain, rows_of, side
 from tests.effort import examples
@@ -22,9 +23,9 @@ from tests.effort import examples
 MANY = 10_000
 
 
-def run(a, b, way, *, rules=Rules(), **resources):  # noqa: B008 - frozen
+def run(a, b, way, *, rules=Rules(), within=ALL_TIMES, **resources):  # noqa: B008 - frozen
     with tempfile.TemporaryDirectory() as folder:
-        found = compare(a, b, way, Resources(Path(folder), **resources), rules=rules, examples=MANY)
+        found = compare(a, b, way, Resources(Path(folder), **resources), rules=rules, examples=MANY, within=within)
         assert not list(Path(folder).iterdir())
     return found
 
@@ -120,6 +121,23 @@ def test_tolerances_and_fields_that_are_left_out(history, tolerance, ignored):
     ignored = frozenset(filter(None, [ignored]))
     found = run(*(side(shared, own, (key, VALUE)) for own in (a, b)), "latest", rules=Rules(tolerance, ignored=ignored))
     check(found, brute_latest(shared, a, b, tolerance=tolerance, ignored=ignored))
+
+
+BOUNDS = st.none() | st.sampled_from([0, 1, 5_000, 3_600_000, 90_000_000])
+
+
+@given(histories(), st.sampled_from(["latest", "set", "order"]), BOUNDS, BOUNDS, RESOURCES, st.integers(1, 3))
+@examples(30, 3000)
+def test_rows_of_some_time(history, way, since_ms, until_ms, resources, partitions):
+    key, shared, a, b = history
+    shared, partitions = (shared, partitions) if way == "latest" else ([], 1 if way == "order" else partitions)
+    sides = [side(shared, own, (key, VALUE), partitions) for own in (a, b)]
+    found = run(*sides, way, within=Interval(since_ms, until_ms), **resources)
+    shared, a, b = (tables.within(rows, since_ms, until_ms) for rows in (shared, a, b))
+    if way == "latest":
+        check(found, brute_latest(shared, a, b))
+    else:
+        check(found, {"set": brute_set, "order": brute_order}[way](a, b))
 
 
 def test_the_difference_of_numbers_is_told_exactly():

@@ -14,6 +14,7 @@ from statelib.comparison.jobs import StoresAsked, compare_jobs
 from statelib.comparison.matches import Resources
 from statelib.comparison.sinks import JobCommit
 from statelib.comparison.stores import compare_stores
+from statelib.comparison.times import Interval
 from statelib.errors.kinds import ConfigurationError
 from statelib.snapshots import open_state
 from tests.comparison.brute_stores import brute, counts_of
@@ -111,6 +112,23 @@ def test_a_fork_that_ran_as_its_job_has_the_same_stores(tmp_path, first):
     found = compared(tmp_path, first, ("first", 2), ("forked", 2))
     assert found.is_empty
     assert all(store.difference.equal > 0 for store in found.stores)
+
+
+def test_entries_of_some_time(tmp_path, first):
+    within = Interval(10 * HOUR, 30 * HOUR)
+    found = compared(tmp_path, first, ("first", 1), ("first", 2), within=within)
+    whole = compared(tmp_path, first, ("first", 1), ("first", 2))
+    with state(tmp_path, "first", 1) as one, state(tmp_path, "first", 2) as other:
+        for store, all_of_it in zip(found.stores, whole.stores, strict=True):
+            view = "history" if store.a == "versions" else "latest"
+            rows = [side.store(store.a).read(view, since=10 * HOUR, until=30 * HOUR).num_rows for side in (one, other)]
+            assert (store.difference.rows_a, store.difference.rows_b) == tuple(rows)
+            assert store.difference.compared <= all_of_it.difference.compared
+    assert (
+        sum(store.difference.compared for store in found.stores)
+        < 100
+        < sum(store.difference.compared for store in whole.stores)
+    )
 
 
 def test_rules_hold_for_stores_and_names_may_differ(tmp_path, first):

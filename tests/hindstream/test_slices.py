@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hindstream.slices import slice_ends_ms, time_of, time_zone
+from hindstream.slices import slice_ends_ms, time_ms, time_of, time_zone
 from statelib.errors.kinds import ConfigurationError
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -95,6 +95,16 @@ def test_the_last_days_that_there_are(zone: str, every: str) -> None:
 def test_a_time_without_zone_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no time zone"):
         slice_ends_ms(datetime(2013, 2, 1), datetime(2013, 3, 1, tzinfo=UTC), "day")  # noqa: DTZ001
+
+
+def test_times_as_milliseconds() -> None:
+    day = 1_370_044_800_000
+    for text in ("2013-06-01", "2013-06-01T02:00+02:00", "2013-06-01T00:00Z", str(day)):
+        assert time_ms("since", text) == day
+    for text, message in (("2013-06-01T00:00", "has no time zone"), ("June", "'June' is no time")):
+        with pytest.raises(ConfigurationError, match=message) as refused:
+            time_ms("since", text)
+        assert refused.value.place == {"setting": "--since"}
 
 
 def test_times_of_a_named_zone() -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 import typer
 
-from hindstream.cli.diff import Asked, print_difference, rules_of
+from hindstream.cli.diff import Asked, interval_of, print_difference, rules_of
 from statelib import StreamsBuilder
 from statelib.commits.fork import fork
 from statelib.commits.sink_history import sink_history
@@ -56,11 +56,10 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def told(folder, capsys):
-    def run(
-        a, b, code=0, output="json", sinks=(), way=None, tolerances=(), ignored=(), limit=1000, page=None, stores=None
-    ):
+    def run(a, b, code=0, output="json", tolerances=(), ignored=(), since=None, until=None, **options):
         settings = Settings(warehouse=str(folder / "warehouse"), state_dir=str(folder / "state"))
-        asked = Asked(sinks, way, rules_of(tolerances, ignored), limit, page, stores)
+        rules, within = rules_of(tolerances, ignored), interval_of(since, until)
+        asked = Asked(**{"sinks": (), "way": None, "rules": rules, "within": within, "limit": 1000, **options})
         ended = 0
         try:
             print_difference(JobCommit(*a), JobCommit(*b), asked, settings, output=output)
@@ -140,6 +139,28 @@ def test_as_text(told) -> None:
     assert "Both dropped as many, for the same reasons." in same
 
 
+def test_rows_from_some_time_on(told, tmp_path) -> None:
+    whole = told(("once",), ("shorter",), code=1)
+    times = [_ms(row["b"]["timestamp"]) for row in _of_unique(whole)["examples"]["only_b"]]
+    middle = sorted(times)[len(times) // 2]
+    page = tmp_path / "page.html"
+    later = told(("once",), ("shorter",), code=1, since=str(middle), page=page)
+    assert _of_unique(later)["only_b"] == sum(time >= middle for time in times) < len(times)
+    assert "Compared are rows from 1970-01-01T00:00:" in unescape(page.read_text())
+    text = told(("once",), ("shorter",), output="table", until="1970-01-01T00:00Z")
+    assert "Compared are rows before 1970-01-01T00:00:00.000Z" in text
+    assert "unique is equal (0 compared)" in text
+
+
+def _of_unique(found):
+    (sink,) = [sink for sink in found["sinks"] if sink["a"] == "unique"]
+    return sink["difference"]
+
+
+def _compared(difference):
+    return sum(difference[name] for name in ("equal", "changed", "only_a", "only_b"))
+
+
 def test_stores(told, tmp_path) -> None:
     store = "KSTREAM-DEDUPLICATE-0000000001-STORE"
     found = told(("once", 1), ("same", 1), stores=())
@@ -165,6 +186,8 @@ def test_the_page_has_what_the_text_says(told, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("mistake", "message"), [
+    ({"since": "1970-01-02", "until": "1970-01-01"}, "it ends before it begins"),
+    ({"since": "1970-01-02T00:00"}, "the time has no time zone"),
     ({"page": Path("/nowhere/page.html")}, "the page cannot be written"),
     ({"page": Path("/")}, "the page cannot be written"),
     ({"sinks": ["uniqe"]}, "did you mean unique?"),
@@ -179,6 +202,39 @@ def test_the_page_has_what_the_text_says(told, tmp_path) -> None:
 def test_mistakes(told, mistake, message) -> None:
     with pytest.raises(ConfigurationError, match=message.replace("?", r"\?")):
         told(("once",), mistake.pop("b", ("shorter",)), **mistake)
+
+
+FILE = """
+from datetime import timedelta
+import pyarrow.compute as pc
+from hindstream import Job, StreamsBuilder
+
+builder = StreamsBuilder("once")
+once = builder.stream("events").deduplicate_by_key_value(pc.field("value", "id"), timedelta(seconds=5))
+once.to("unique{suffix}")
+job = Job("{name}", builder.build())
+"""
+
+
+@pytest.mark.slow
+def test_two_files_of_jobs(folder) -> None:
+    for file, name, suffix in (("old.py", "once", ""), ("new.py", "shorter", ".shorter")):
+        (folder / file).write_text(FILE.format(name=name, suffix=suffix))
+
+    def diff(*options):
+        given = ("diff", "old.py:job", "new.py:job", "--warehouse", "warehouse", "--output", "json", "--limit", "1000")
+        ended = hindstream(*given, *options, cwd=folder)
+        return ended.returncode, json.loads(ended.stdout)
+
+    code, whole = diff("--sink", "unique=unique", "--stores")
+    code_later, later = diff("--since", "1970-01-01T00:00:40Z", "--by", "order", "--tolerance", "value.amount=1e9")
+    assert (code, code_later) == (1, 1)
+    assert [(sink["a"], sink["b"]) for sink in whole["sinks"]] == [("unique", "unique")]
+    assert len(whole["stores"]["stores"]) == 1
+    assert "stores" not in later
+    assert _of_unique(later)["way"] == "order"
+    assert 0 < _compared(_of_unique(later)) < _compared(_of_unique(whole))
+    assert "value.amount" not in {field["path"] for field in _of_unique(later)["fields"]}
 
 
 @pytest.mark.slow
