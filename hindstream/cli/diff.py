@@ -119,8 +119,18 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
     """Prints how two jobs differ; the exit code tells whether they do.
 
     Raises:
-        ConfigurationError: See `compare_jobs`; or there is no folder for the page.
+        ConfigurationError: See `show_difference`.
         Exit: With the code `DIFFERENT`: there is a difference.
+    """
+    if show_difference(a, b, asked, settings, output=output):
+        raise typer.Exit(DIFFERENT)
+
+
+def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings, *, output: Output) -> bool:
+    """Prints how two jobs differ, and tells whether they do.
+
+    Raises:
+        ConfigurationError: See `compare_jobs`; or there is no folder for the page.
     """
     if asked.page is not None and (asked.page.is_dir() or not asked.page.absolute().parent.is_dir()):
         what = "the page cannot be written: it is a folder, or its folder is not there"
@@ -145,8 +155,7 @@ def print_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Setting
         typer.echo("\n".join(_lines(found)))
     if asked.page is not None:
         _write_page(asked.page, found)
-    if not found.is_empty:
-        raise typer.Exit(DIFFERENT)
+    return not found.is_empty
 
 
 def _data(found: JobDifferences) -> dict[str, object]:

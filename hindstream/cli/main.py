@@ -18,6 +18,7 @@ from hindstream.cli import (
     fork_commands,
     live_commands,
     look_commands,
+    repair_commands,
     run_commands,
     try_commands,
 )
@@ -101,7 +102,7 @@ _COMMANDS = {
         look_commands.explain,
     ),
     TRY: (try_commands.try_, fork_commands.fork, fork_commands.diff, fork_commands.drop),
-    MEND: (run_commands.release, run_commands.data_docs),
+    MEND: (repair_commands.repair, run_commands.release, run_commands.data_docs),
     LIVE: (live_commands.handover, live_commands.takeover),
     PHASES: (run_commands.plan,),
 }

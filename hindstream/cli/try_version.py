@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
     from statelib.commits.trials import Side
     from statelib.settings.settings import Settings
+    from statelib.storage import Storage
 
 _TERMINATED = 143
 
@@ -63,25 +64,41 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     new = load_job(tried.new)
     against = Against.of(tried.against, new)
-    for dead in drop_dead_trials(against.job, settings):
-        typer.echo(f"{dead} was left by a trial that was killed, and has been dropped.", err=True)
+    drop_dead(against.job, settings)
     start_ms, end_ms = (
         None if text is None else time_ms(option, text) for option, text in (("from", tried.start), ("to", tried.end))
     )
     trial = planned(warehouse, new, against, tried.fork, start_ms=start_ms, end_ms=end_ms)
-    if tried.keep and CommitLog(warehouse, tried.fork).head_number():
-        step = f"choose another name, or drop that fork first: hindstream drop {tried.fork}"
-        raise ConfigurationError("there is a job of this name already", job=tried.fork, next_step=step)
-    with _terminated(), dropped_at_the_end(trial, settings, keep=tried.keep):
+    if tried.keep:
+        check_name_is_free(warehouse, tried.fork)
+    with ended_by_signals(), dropped_at_the_end(trial, settings, keep=tried.keep):
         begin(trial, settings, keep=tried.keep)
         for side, what in ((trial.new, tried.new), (trial.old, tried.against)):
             if side is not None:
-                typer.echo(_told(side, str(what), start_ms), err=True)
+                typer.echo(told(side, str(what), start_ms), err=True)
         replay(trial, new, against.version, settings)
         print_difference(*compared(trial), asked, settings, output=output)
 
 
-def _told(side: Side, what: str, start_ms: int | None) -> str:
+def drop_dead(job: str, settings: Settings) -> None:
+    """Drops forks that were left by commands that were killed, and says so."""
+    for dead in drop_dead_trials(job, settings):
+        typer.echo(f"{dead} was left by a command that was killed, and has been dropped.", err=True)
+
+
+def check_name_is_free(warehouse: Storage, fork: str) -> None:
+    """Makes sure that there is no job of a name yet.
+
+    Raises:
+        ConfigurationError: There is one.
+    """
+    if CommitLog(warehouse, fork).head_number():
+        step = f"choose another name, or drop that fork first: hindstream drop {fork}"
+        raise ConfigurationError("there is a job of this name already", job=fork, next_step=step)
+
+
+def told(side: Side, what: str, start_ms: int | None) -> str:
+    """What a version of a job goes on from, for a person."""
     begins = f"goes on from commit {side.commit} of {side.job}"
     if not side.commit:
         begins = "replays from the beginning"
@@ -91,7 +108,7 @@ def _told(side: Side, what: str, start_ms: int | None) -> str:
 
 
 @contextmanager
-def _terminated() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """SIGTERM, by which servers of builds end a command, ends it as Ctrl-C does: with all that has to be done then."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as Python calls it

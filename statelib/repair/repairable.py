@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.commits.forks import forked_from
-from statelib.commits.layout import JobLayout, Runs, changelog_topic
+from statelib.commits.forks import forked_from, read_reference
+from statelib.commits.layout import CommitLog, JobLayout, Runs, changelog_topic
 from statelib.commits.rollback import check_no_replay_open
 from statelib.commits.standing import standing_commit
 from statelib.documents.places import place_of
@@ -25,23 +25,26 @@ def check_no_other_run(warehouse: Storage, head: Commit, by: RepairedBy, *, supe
     Raises:
         ConfigurationError: One would.
     """
-    tries = list(Runs(warehouse, head.job).attempts(head.commit + 1))
-    if not tries or tries[-1].repaired_by != by:
+    last = [None, *(plan.repaired_by for plan in Runs(warehouse, head.job).attempts(head.commit + 1))][-1]
+    is_over = last is not None and not CommitLog(warehouse, last.job).head_number()  # its fork has been dropped
+    if last != by and not is_over:
         check_no_replay_open(warehouse, head.job, head.commit, supersede=supersede)
 
 
 def check_fork(warehouse: Storage, head: Commit, made: Commit) -> None:
     """Makes sure that the fork stands on the job, and has come exactly as far."""
     job, fork = head.job, made.job
-    base = forked_from(warehouse, fork)
-    if base is None or base.job != job:
+    reference = read_reference(warehouse, job, fork)
+    if reference is None:
+        base = forked_from(warehouse, fork)
         what = "the job that is to repair it is no fork of it" if base is None else f"it is a fork of {base.job}"
         step_ = f"fork the job at a commit before the fault: hindstream fork {job} NEW --commit N"
         raise ConfigurationError(what, job=job, fork=fork, next_step=step_)
     if forked_from(warehouse, job) is not None:
         what = "the job is a fork itself, and only what its readers have can be corrected"
         raise ConfigurationError(what, job=job, next_step="repair the job that it stands on")
-    standing_commit(warehouse, job, base.commit)  # else its sinks have not what the fork begins with
+    if reference.commit:  # else it has replayed from the beginning
+        standing_commit(warehouse, job, reference.commit)  # else its sinks have not what the fork begins with
     _check_offsets(head, made)
     for what, of_job, of_fork in (
         ("semantics", head.semantics, made.semantics),

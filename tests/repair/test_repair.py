@@ -194,7 +194,7 @@ def wrong_and_right(tmp_path_factory) -> tuple[Path, dict[str, Any]]:
     return root, outcome(copied)
 
 
-@pytest.mark.parametrize(("name", "then"), every_other(itertools.product(REPAIR, ["repair", "run", "drop"])))
+@pytest.mark.parametrize(("name", "then"), every_other(itertools.product(REPAIR, ["repair", "run", "drop", "other"])))
 def test_killed_at_a_step(wrong_and_right, tmp_path, name, then):
     """It is given again; or it is given up, and the corrected topology goes on, or another fork repairs."""
     root, right = wrong_and_right
@@ -204,24 +204,16 @@ def test_killed_at_a_step(wrong_and_right, tmp_path, name, then):
     is_done = name == "repair.created"
     if then == "repair":
         repair(job.warehouse, "job", "fix", Resources(tmp_path), attempt=new(), now_ms=8)
-    elif then == "drop":
-        drop_fork(job.warehouse, "fix", now_ms=8)
+    elif then != "run":
+        if then == "drop":
+            drop_fork(job.warehouse, "fix", now_ms=8)
         if not is_done:
-            supersede = name != "repair.before-plan"
-            fixing = forked(job, tmp_path / "other", "other", 2, job.topology)
-            fixing.run(CUTS[-1])
-            if supersede:
+            forked(job, tmp_path / "other", "other", 2, job.topology).run(CUTS[-1])
+            is_open = then == "other" and name != "repair.before-plan"
+            if is_open:
                 with pytest.raises(ConfigurationError, match="a run is open"):
                     repair(job.warehouse, "job", "other", Resources(tmp_path), attempt=new(), now_ms=8)
-            repair(
-                job.warehouse,
-                "job",
-                "other",
-                Resources(tmp_path),
-                attempt=new(),
-                now_ms=8,
-                supersede=supersede,
-            )
+            repair(job.warehouse, "job", "other", Resources(tmp_path), attempt=new(), now_ms=8, supersede=is_open)
     job.run()
     maintain(job.warehouse, "job", Retention(1), now_ms=0)
     assert not verify(job.warehouse, "job").damages

@@ -1,0 +1,116 @@
+"""``hindstream repair`` as a user meets it: a job that was wrong for a while, its readers, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import hindstream as library
+from hindstream.cli.main import app
+from statelib import load_job
+from statelib.commits import CommitLog
+from statelib.commits.forks import forks_of
+from tests.task.pipeline import Pipeline
+
+FILE = """
+import pyarrow.compute as pc
+
+from hindstream import Job, StreamsBuilder
+
+LEAST = 20
+
+builder = StreamsBuilder("counting")
+large = builder.stream("views").filter(pc.field("value") >= LEAST)
+large.to("large")
+large.group_by_key().count().to_stream().to("counts")
+job = Job("counting", builder.build())
+"""
+WRONG = FILE.replace("LEAST = 20", "LEAST = 60")
+CUTS = (20_000, 40_000, 60_000, 80_000)
+
+
+def run_of(folder, name, wrong_from) -> Pipeline:
+    """The job, wrong from a commit on."""
+    right = Pipeline(folder / name, load_job(f"{folder}/right.py:job").topology, "counting")
+    wrong = Pipeline(folder / name, load_job(f"{folder}/wrong.py:job").topology, "counting")
+    records = [(f"k{n % 3}", n * 37 % 100, n * 1000) for n in range(100)]
+    right.archive("views", records, (pa.string(), pa.int64()), partitions=2)
+    for number, cut in enumerate(CUTS):
+        (right if number < wrong_from else wrong).run(cut)
+    return right
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "right.py").write_text(FILE)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HINDSTREAM_STATE_DIR", str(tmp_path / "local"))
+    monkeypatch.setenv("HINDSTREAM_ENGINE", "local")
+    return tmp_path
+
+
+def called(pipeline: Pipeline, *arguments: str, answer: str | None = None) -> Any:
+    command = [*arguments, "--warehouse", pipeline.warehouse.uri("")]
+    return CliRunner().invoke(app, command, input=answer, catch_exceptions=False, obj={})
+
+
+def files(pipeline: Pipeline) -> set[tuple[str, int]]:
+    """All of the warehouse but for what maintenance knows of forks."""
+    listed = {(entry.path, entry.size_bytes) for entry in pipeline.warehouse.list()}
+    return {file for file in listed if not file[0].endswith("maintenance.json")}
+
+
+def newest(pipeline: Pipeline) -> dict[str, Any]:
+    rows = library.read("counts", job="counting", warehouse=pipeline.warehouse.uri("")).to_arrow().to_pylist()
+    return {row["key"]: row["value"] for row in rows}
+
+
+@pytest.mark.parametrize(("start", "wrong_from", "begins"), [
+    ("41000", 2, "goes on from commit 2"),
+    ("30000", 2, "goes on from commit 1"),
+    ("1000", 0, "replays from the beginning"),
+])  # fmt: skip
+def test_a_job_that_was_wrong_is_repaired(folder, start, wrong_from, begins):
+    never, job = run_of(folder, "never", 4), run_of(folder, "job", wrong_from)
+    assert newest(job) != newest(never)
+    done = called(job, "repair", "right.py:job", "--from", start, answer="y\n")
+    assert done.exit_code == 0, done.output
+    assert begins in done.output
+    assert "of counts differ" in done.output
+    assert "Commit 5 repairs counting: it has written 3 to counts, " in done.output
+    assert newest(job) == newest(never)
+    assert forks_of(job.warehouse, "counting") == ()
+    assert called(job, "run", "right.py:job").exit_code == 0
+    never.run()
+    assert newest(job) == newest(never)
+    assert "repaired by" in called(job, "state", "list", "counting").output
+
+
+def test_no_leaves_all_as_it_was(folder):
+    job = run_of(folder, "job", 2)
+    before = files(job)
+    done = called(job, "repair", "right.py:job", "--from", "41000", answer="n\n")
+    assert done.exit_code == 1
+    assert files(job) == before
+
+
+def test_for_a_program(folder):
+    job = run_of(folder, "job", 2)
+    done = called(job, "repair", "right.py:job", "--from", "41000", "--yes", "--output", "json", "--keep", "corrected")
+    difference, result = (json.loads(line) for line in done.stdout.splitlines())
+    assert not difference["is_empty"]
+    assert (result["job"], result["commit"]) == ("counting", 5)
+    assert result["records"]["counts"] == 3
+    assert forks_of(job.warehouse, "counting") == ("corrected",)
+    assert CommitLog(job.warehouse, "counting").head().repaired_by.job == "corrected"
+
+
+def test_a_job_that_was_right_gets_no_record(folder):
+    job = run_of(folder, "job", 4)
+    done = called(job, "repair", "right.py:job", "--from", "41000", "--yes")
+    assert "its sinks were right, and get no record" in done.output
