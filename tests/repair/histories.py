@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from statelib.topology import Topology
 
 HOUR = 3_600_000
-VALUE = pa.struct([("amount", pa.int64()), ("item", pa.string())])
+EVENT = pa.struct([("amount", pa.int64()), ("item", pa.string())])
+NAME = pa.struct([("name", pa.string())])
 TABLES = ("so-far", "by-hour", "by-item")
 """Sinks of which readers keep the newest value of each key."""
 
-STREAMS = ("large", "once")
+STREAMS = ("large", "once", "named")
 """Sinks of which readers keep each record."""
 
 
@@ -43,6 +44,12 @@ def events(seed: int, n: int = 240) -> list[tuple[str, dict[str, Any], int]]:
     return rows
 
 
+def names(seed: int, n: int = 60) -> list[tuple[str, dict[str, Any], int]]:
+    """Names of the keys, which change now and then."""
+    chance = random.Random(seed + 1)
+    return [(chance.choice("abcdef"), {"name": f"n{number}"}, number * HOUR + HOUR // 2) for number in range(n)]
+
+
 def topology(least: int = 20) -> Topology:
     """Operators of all kinds; ``least`` is what somebody gets wrong."""
     builder = StreamsBuilder("job")
@@ -56,13 +63,26 @@ def topology(least: int = 20) -> Topology:
     hours = TimeWindows.of_size_and_grace(timedelta(hours=1), timedelta(hours=2))
     by_hour = grouped.windowed_by(hours).count(Materialized.as_("by-hour-store"))
     by_hour.suppress(Suppressed.until_window_closes(BufferConfig.unbounded())).to_stream().to("by-hour")
+    names = builder.table("names")
+    large.join(names, {"amount": "left.amount", "name": "right.name"}).to("named")
     large.group_by(pc.field("value", "item")).count(Materialized.as_("by-item-store")).to_stream().to("by-item")
     return builder.build()
+
+
+def archive(job: Pipeline, seed: int, partitions: int = 2) -> None:
+    """Archives both topics, whole."""
+    job.archive("events", events(seed), (pa.string(), EVENT), partitions)
+    job.archive("names", names(seed), (pa.string(), NAME), partitions)
 
 
 def forked(job: Pipeline, directory: Path, name: str, commit: int, topology: Topology) -> Pipeline:
     """A fork of the job at a commit, which runs a topology."""
     fork(job.warehouse, job.name, name, commit, now_ms=0)
+    return as_fork(job, directory, name, topology)
+
+
+def as_fork(job: Pipeline, directory: Path, name: str, topology: Topology) -> Pipeline:
+    """What runs a topology as a fork of the job."""
     renamed = topology.with_sinks({topic: fork_topic(topic, name) for topic in topology.sink_topics})
     return Pipeline(directory, renamed, name, warehouse=job.warehouse.uri(""))
 

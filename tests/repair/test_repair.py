@@ -14,14 +14,29 @@ from hypothesis import strategies as st
 
 from statelib.commits import CommitLog, Retention, maintain, rollback, verify
 from statelib.commits.drop_fork import drop_fork
+from statelib.commits.fork import fork_from_beginning
 from statelib.commits.forks import files_held_by_forks
+from statelib.commits.trials import plan_trial
 from statelib.comparison.matches import Resources
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.repair.repair import Repaired, repair
 from tests.commits.test_fork import Killed, at, kill
 from tests.effort import every_other, examples
-from tests.repair.histories import HOUR, STREAMS, TABLES, VALUE, events, forked, read, topology
+from tests.repair.histories import (
+    EVENT,
+    HOUR,
+    NAME,
+    STREAMS,
+    TABLES,
+    archive,
+    as_fork,
+    events,
+    forked,
+    names,
+    read,
+    topology,
+)
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -44,7 +59,7 @@ def new() -> str:
 def run(directory: Path, seed: int, cuts: list[int], wrong_from: int, wrong: Topology, partitions: int = 2) -> Pipeline:
     """A job that is right up to a commit, and wrong in all later ones; ``events`` hold more than it has taken up."""
     right = Pipeline(directory, topology())
-    right.archive("events", events(seed), (pa.string(), VALUE), partitions)
+    archive(right, seed, partitions)
     faulty = Pipeline(directory, wrong)
     for number, cut in enumerate(cuts):
         (right if number < wrong_from else faulty).run(cut)
@@ -94,7 +109,7 @@ def test_it_is_as_if_it_had_never_been_wrong(tmp_path, least):
 HISTORY = st.lists(st.integers(1, 59), min_size=2, max_size=6, unique=True).map(sorted)
 
 
-@examples(5, 300)
+@examples(3, 300)
 @given(
     seed=st.integers(0, 1000),
     cuts=HISTORY,
@@ -121,6 +136,43 @@ def test_whatever_the_history(tmp_path_factory, seed, cuts, of_fork, wrong_from,
         assert outcome(job) == outcome(never)
     for pipeline in (job, never):
         pipeline.run()
+    assert outcome(job) == outcome(never)
+    shutil.rmtree(directory)
+
+
+@examples(3, 300)
+@given(
+    seed=st.integers(0, 1000),
+    arrivals=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=2, max_size=6),
+    wrong_from=st.integers(0, 5),
+    earlier=st.sampled_from([0, 0, 5, 1000]),
+)
+def test_topics_that_come_apart(tmp_path_factory, seed, arrivals, wrong_from, earlier):
+    """Runs end with what the archives hold, one further than the other: the fork has to meet both as the job has."""
+    directory = tmp_path_factory.mktemp("history")
+    wrong_from = min(wrong_from, len(arrivals) - 1)
+    come_to = [tuple(map(sum, zip((0, 0), *arrivals[:n], strict=True))) for n in range(len(arrivals) + 1)]
+
+    def history(name: str, wrong_from: int) -> Pipeline:
+        right, faulty = (Pipeline(directory / name, topology(least)) for least in (20, 50))
+        for n, (since, until) in enumerate(itertools.pairwise(come_to)):
+            for number, (topic, rows, of) in enumerate((("events", events(seed), EVENT), ("names", names(seed), NAME))):
+                come = [row for row in rows if since[number] * HOUR <= row[2] < until[number] * HOUR]
+                right.archive(topic, come, (pa.string(), of))
+            (right if n < wrong_from else faulty).run()
+        return right
+
+    job, never = history("job", wrong_from), history("never", len(arrivals))
+    start_ms = max(min(come_to[wrong_from]) - earlier, 0) * HOUR
+    trial = plan_trial(job.warehouse, "job", topology(), "fix", start_ms=start_ms).new
+    if trial.commit:
+        fixing = forked(job, directory / "fix", "fix", trial.commit, topology())
+    else:
+        fork_from_beginning(job.warehouse, "job", "fix")
+        fixing = as_fork(job, directory / "fix", "fix", topology())
+    for ends in trial.ends:
+        fixing.run(end_offsets=ends)
+    repair(job.warehouse, "job", "fix", Resources(directory), attempt=new(), now_ms=7)
     assert outcome(job) == outcome(never)
     shutil.rmtree(directory)
 
@@ -254,7 +306,7 @@ def test_what_is_no_fork_of_it_is_refused(tmp_path):
 
 def test_a_job_with_changelogs_is_refused(tmp_path):
     job = Pipeline(tmp_path / "job", topology(), changelogs=["so-far-store"])
-    job.archive("events", events(2), (pa.string(), VALUE), 2)
+    archive(job, 2)
     job.run(CUTS[0])
     job.run(CUTS[1])
     with pytest.raises(ConfigurationError, match="keeps changelogs") as refused:
