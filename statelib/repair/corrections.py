@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 
-RETRACTS = "hindstream.retracts"
+RETRACTS = "hindstream-retracts"
 """The header of a record that takes another one back."""
 
 

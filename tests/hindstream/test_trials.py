@@ -227,7 +227,7 @@ def test_what_a_killed_one_has_left_the_next_one_drops(slow, tmp_path, tries) ->
     process.communicate()
     assert forks_of(slow.warehouse, "counting") == (name,)
     result = tries("old.py:job")
-    assert f"{name} was left by a trial that was killed, and has been dropped." in result.err
+    assert f"{name} was left by a command that was killed, and has been dropped." in result.err
     assert paths(slow.warehouse) == before
 
 
