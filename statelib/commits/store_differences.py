@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from statelib.columns.schema_text import decode_schema
 from statelib.columns.windowed_type import WindowedType
+from statelib.commits.leading_nodes import lead_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -124,20 +125,7 @@ def _differences(was: Any, is_: Any, what: str) -> Iterator[str]:
 
 def _lineage(topology: TopologyDescription, node: str) -> tuple[list[Any], list[Any]]:
     """The archives whose records come to a node, over all repartitions; and what gives them keys, in order of nodes."""
-    by_name = {known.name: known for known in topology.nodes}
-    sinks: dict[Any, list[str]] = {}
-    for known in topology.nodes:
-        if known.settings["node"] == "sink":
-            sinks.setdefault(known.settings["topic"], []).append(known.name)
-    reached: set[str] = set()
-    waiting = [node]
-    while waiting:
-        found = by_name[waiting.pop()]
-        if found.name not in reached:
-            reached.add(found.name)
-            waiting += found.parents
-            waiting += sinks.get(found.settings["topic"], []) if found.settings["node"] == "source" else []
-    lineage = [known for known in topology.nodes if known.name in reached - {node}]
+    lineage = [known for known in lead_to(topology, [node]) if known.name != node]
     keys = [key for known in lineage if (key := _key_of(known.settings)) is not None]
     return sorted(archives_of(topology, lineage)), keys
 
