@@ -10,6 +10,9 @@ A table's store that differs in nothing but whether it is versioned, its retenti
 anew of its changelog, or of what it holds: it is *migrated* (KIP-889, its migration of stores that are not versioned).
 A store that goes on under another name is migrated, too, whatever its kind: ``FORMER=NAME`` says so.
 
+A store may be *filled*, whether it is new, cannot come along or only rests on other code: it is given what it would
+hold if the job had always had it (`statelib.commits.fill`). What comes behind it has to be filled with it.
+
 The tasks must be as many as before, and a sink that stays must be written by the same ones: offsets are theirs.
 
 Then everything else may change: stateless steps, names, sinks, functions of the same kind. What a function *does* is
@@ -22,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from statelib.commits.filled_stores import check_whole, filled_stores, filled_with
 from statelib.commits.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
 from statelib.commits.store_differences import StoreDifferences, archives_of, without_code
 from statelib.documents.topologies import Evolution, Migration
@@ -49,6 +53,7 @@ def evolve(
     *,
     reset: Collection[str],
     migrate: Collection[str],
+    fill: Collection[str] = (),
     logged: Collection[str] = (),
     job: str,
 ) -> Evolution:
@@ -60,16 +65,18 @@ def evolve(
         reset: Names of stores that may begin empty if they cannot come along.
         migrate: Names of tables' stores that may be made anew of what they hold, if that is all it takes; and
             ``FORMER=NAME`` of stores that go on under another name.
+        fill: Names of stores that are filled; with one of a node, all of its stores are.
         logged: Names of stores that have a changelog. They cannot be reset: the changelog would still have all that
-            they held.
+            they held. Nor can they be filled: it would lack the beginning, or have another one.
         job: For errors.
 
     Raises:
-        ConfigurationError: A store cannot come along and is named in neither, or sources, tasks or who writes a sink
-            have changed.
+        ConfigurationError: A store cannot come along and is named in none of these, or sources, tasks or who writes a
+            sink have changed; or a store cannot be filled as it is asked for.
     """
     _check_shape(before, now, job)
-    settled = _Settled()
+    filled = filled_stores(now.topology, fill, migrate=migrate, logged=logged, job=job)
+    settled = _Settled(filled=filled)
     compared = StoreDifferences(before.topology, now.topology)
     stores = {store.name: store for store in now.topology.stores}
     renamed = asked_renames(migrate, before.topology, now.topology, job)
@@ -79,7 +86,9 @@ def evolve(
         kept = None if other else stores.get(renamed.get(store.name, store.name))
         why = "it is gone" if kept is None else compared.difference(store, kept)
         asked = store.name in renamed or store.name in migrate
-        if kept is not None and asked and (why is None or compared.can_migrate(store, kept)):
+        if kept is not None and kept.name in filled:
+            settled.fill(store, kept, why)
+        elif kept is not None and asked and (why is None or compared.can_migrate(store, kept)):
             settled.migrate(store, kept, why)
         elif kept is not None and why is None:
             settled.nodes[kept.node] = store.node
@@ -92,14 +101,21 @@ def evolve(
     new = [store for store in now.topology.stores if store.name not in known]
     if settled.lost:
         called, migrates = _ways_on(settled.lost, compared, counted, new)
-        raise _refusal(settled.lost, called, migrates, [name for name in settled.lost if name not in logged], job)
-    settled.changes += [f"store {store.name} is new and begins empty" for store in new]
+        resets = [name for name in settled.lost if name not in logged]
+        fills = filled_with(now.topology, {*filled, *(name for name in resets if name in stores)}, settled.nodes)
+        raise _refusal(settled.lost, called, migrates, resets, fills if fills.isdisjoint(logged) else (), job)
+    for store in new:
+        settled.changes.append(
+            f"store {store.name} is new and {'is filled from history' if store.name in filled else 'begins empty'}"
+        )
     nodes = settled.nodes
+    check_whole(now.topology, filled, nodes, job)
     return Evolution(
         fingerprint=before.topology.fingerprint,
         nodes=nodes | numbering_nodes(nodes, before.topology, now.topology),
         dropped_families=settled.dropped,
         migrations=tuple(settled.migrations),
+        filled=filled,
         changes=(*settled.changes, *_changed_nodes(before.topology, now.topology)),
     )
 
@@ -112,6 +128,7 @@ class _Settled:
         nodes: See `Evolution`.
         dropped: The same, ``dropped_families``.
         migrations: The same.
+        filled: The same.
         changes: The same.
         lost: Why stores cannot come along, by name.
     """
@@ -119,6 +136,7 @@ class _Settled:
     nodes: dict[str, str] = field(default_factory=dict)
     dropped: dict[int, tuple[str, ...]] = field(default_factory=dict)
     migrations: list[Migration] = field(default_factory=list)
+    filled: tuple[str, ...] = ()
     changes: list[str] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
 
@@ -134,8 +152,16 @@ class _Settled:
 
     def reset(self, store: StoreDescription, why: str) -> None:
         """Lets one begin empty."""
-        self.dropped[store.sub_topology] = (*self.dropped.get(store.sub_topology, ()), *store.families)
+        self._drop(store)
         self.changes.append(f"store {store.name} is reset: {why}")
+
+    def fill(self, store: StoreDescription, kept: StoreDescription, why: str | None) -> None:
+        """Lets one get what it would hold if it had always been as it is."""
+        self._drop(store)
+        self.changes.append(f"store {kept.name} is filled from history{'' if why is None else f': {why}'}")
+
+    def _drop(self, store: StoreDescription) -> None:
+        self.dropped[store.sub_topology] = (*self.dropped.get(store.sub_topology, ()), *store.families)
 
 
 def _ways_on(
@@ -157,7 +183,12 @@ def _ways_on(
 
 
 def _refusal(
-    lost: Mapping[str, str], called: Mapping[str, str], migrates: Sequence[str], resets: Sequence[str], job: str
+    lost: Mapping[str, str],
+    called: Mapping[str, str],
+    migrates: Sequence[str],
+    resets: Sequence[str],
+    fills: Collection[str],
+    job: str,
 ) -> ConfigurationError:
     """Says which stores cannot come along, and what can be done.
 
@@ -166,6 +197,7 @@ def _refusal(
         called: The new names of those that have got one.
         migrates: The names of those that may be migrated.
         resets: The names of those that may begin empty.
+        fills: The names of those that may be filled, and of others that have to be filled with them.
         job: The job's name.
     """
     told = {name: f"it is called {called[name]} now" if name in called else why for name, why in lost.items()}
@@ -177,6 +209,8 @@ def _refusal(
         asked = " ".join(f"--store {name}" for name in migrates)
         next_run = f"the next run with migrate_stores={','.join(migrates)}"
         choices.append(f"migrate (hindstream migrate plan JOB {asked}, then hindstream migrate run; or {next_run})")
+    if fills:
+        choices.append(f"fill stores from the job's history with fill_stores={','.join(sorted(fills))}")
     if resets:
         choices.append(f"let stores begin empty with reset_stores={','.join(resets)}")
     return ConfigurationError(

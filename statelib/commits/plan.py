@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from statelib.columns.times import instant_text, unit_hint
 from statelib.commits.fencing import fenced
+from statelib.commits.fill import check_history
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.lost_plans import ensure_plan
@@ -103,6 +104,7 @@ def plan(
     describe: Callable[[Mapping[str, TopicArchive]], TopologyDescription] | None = None,
     reset_stores: Collection[str] = (),
     migrate_stores: Collection[str] = (),
+    fill_stores: Collection[str] = (),
     changelogs: Collection[str] = (),
     recreated_sources: Collection[str] = (),
     max_future: MaxFuture | None = None,
@@ -126,6 +128,8 @@ def plan(
             (`statelib.commits.evolution`); any other store that is named stays as it is.
         migrate_stores: Names of tables' stores that may be made anew of what they hold if only their kind or retention
             has changed.
+        fill_stores: Names of stores that get what they would hold if the job had always had them, if the topology has
+            changed (`statelib.commits.fill`).
         changelogs: Names of stores that keep a changelog, from the store's first run on. One that does goes on to.
         recreated_sources: Sources whose archives are other tables than those that the job has read, with the same
             records at the same offsets: who says so answers for it.
@@ -138,9 +142,9 @@ def plan(
 
     Raises:
         ConfigurationError: Both ends are given; the state does not fit the topology, or was made with other
-            semantics; a source's archive is another table, has lost a field since the head commit, or has other keys or
-            partitions; a sink's archive is somebody else's; the job has been sealed or is held; the head is an
-            unpublished rollback.
+            semantics; a store cannot be filled; a source's archive is another table, has lost a field since the head
+            commit, or has other keys or partitions; a sink's archive is somebody else's; the job has been sealed or is
+            held; the head is an unpublished rollback.
         InputError: A source no longer holds what is to be replayed, or has taken back what was replayed.
         FencedError: One of these, and another driver has made the commit meanwhile.
     """
@@ -167,19 +171,23 @@ def plan(
             tasks=tasks,
             reset_stores=reset_stores,
             migrate_stores=migrate_stores,
+            fill_stores=fill_stores,
         )
         evolution, archives = settle_schemas(
             settle, archives, before, describe, is_new=head is None or head.fingerprint != job.topology.fingerprint
         )
-        if head is not None and evolution is not None and not dry_run:
-            copy_changelogs(warehouse, head, evolution)
+        if head is not None and evolution is not None:
+            described = Runs(warehouse, job.name).topology(job.topology.fingerprint)
+            check_history(warehouse, head, described, evolution, archives)
+            if not dry_run:
+                copy_changelogs(warehouse, head, evolution)
         slices = _cut(archives, head, until_ms, end_offsets, bootstrap, max_future, now_ms)
         future_records = tuple(part.stopped_by for part in slices if part.stopped_by is not None)
         # New records of a global table alone are no reason to run.
         new_records = sum(part.records for part in slices if part.topic not in bootstrap)
         if head is not None and head.end_of_input == "seal":
             return _nothing_but_sealed(job, number, new_records)
-        migrates = evolution is not None and bool(evolution.migrations)
+        migrates = evolution is not None and bool(evolution.migrations or evolution.filled)
         if not new_records and not migrates and (head is None or end_of_input == "hold"):
             return NothingToDo(job.name, "no-new-records", number, future_records)
         if max_future is None:

@@ -80,7 +80,7 @@ def _stores_begun(warehouse: Storage, head: Commit | None, evolution: Evolution 
     if evolution is None or before is None:
         return None
     dropped = {family for families in evolution.dropped_families.values() for family in families}
-    return {store.name for store in before.stores if not dropped.issuperset(store.families)}
+    return {store.name for store in before.stores if not dropped.issuperset(store.families)} | set(evolution.filled)
 
 
 def _changelog_partitions(

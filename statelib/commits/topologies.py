@@ -31,6 +31,7 @@ def settle_topology(
     describe: Callable[[], TopologyDescription] | None,
     reset_stores: Collection[str],
     migrate_stores: Collection[str],
+    fill_stores: Collection[str] = (),
     write: bool = True,
 ) -> Evolution | None:
     """Writes the description of a job's topology down, and finds how it goes on from the head's state.
@@ -44,6 +45,7 @@ def settle_topology(
         describe: Describes the topology; called only where the description is needed.
         reset_stores: See `statelib.commits.plan`.
         migrate_stores: The same.
+        fill_stores: The same.
         write: False: nothing is written down, to see whether it would go on.
 
     Returns:
@@ -60,7 +62,16 @@ def settle_topology(
         step("plan.topology-described")
     if head is None or head.fingerprint == fingerprint:
         return None
-    return follow_up(warehouse, head, now, fingerprint, tasks, reset_stores=reset_stores, migrate_stores=migrate_stores)
+    return follow_up(
+        warehouse,
+        head,
+        now,
+        fingerprint,
+        tasks,
+        reset_stores=reset_stores,
+        migrate_stores=migrate_stores,
+        fill_stores=fill_stores,
+    )
 
 
 def follow_up(
@@ -72,6 +83,7 @@ def follow_up(
     *,
     reset_stores: Collection[str] = (),
     migrate_stores: Collection[str] = (),
+    fill_stores: Collection[str] = (),
 ) -> Evolution:
     """How another topology goes on from the head's state; changes nothing. Args and errors as of `settle_topology`."""
     job = head.job
@@ -91,6 +103,7 @@ def follow_up(
         Made(now, tasks),
         reset=reset_stores,
         migrate=migrate_stores,
-        logged=[store.name for store in before.stores if changelog_topic(job, store.name) in topics],
+        fill=fill_stores,
+        logged=[store.name for store in (*before.stores, *now.stores) if changelog_topic(job, store.name) in topics],
         job=job,
     )

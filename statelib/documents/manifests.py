@@ -228,6 +228,18 @@ class StoreSize(Data):
     keys: int
 
 
+class ReplayedHistory(Data):
+    """What a task replayed anew to fill stores: see `statelib.task.history`.
+
+    Attributes:
+        records: How many it has taken up, repartition topics included.
+        repartitions: By slice, the files that it staged for those who come after it.
+    """
+
+    records: int
+    repartitions: tuple[tuple[RepartitionFile, ...], ...]
+
+
 class TaskOutcome(Data):
     """Everything that one attempt of a task made.
 
@@ -246,6 +258,7 @@ class TaskOutcome(Data):
     peak_memory_bytes: int
     host: str
     process_id: UUID | None = Field(default=None, description="of the host, where hosts have one (statelib.placement)")
+    history: ReplayedHistory | None = Field(default=None, description="where stores are filled; None: none leads there")
     fetched_bytes: int = Field(default=0, description="of state, from the warehouse, before the task could process")
     began_at_ms: int = Field(default=0, description="by the host's clock; 0: not known (before version 6)")
 

@@ -70,6 +70,7 @@ class Evolution(Data):
         nodes: The nodes whose stores are kept: what each is called now, and what it was called.
         dropped_families: By sub-topology, the families of stores that do not come along.
         migrations: The stores that are of another kind, or have another retention, than those whose content they get.
+        filled: The stores that get what they would hold if the job had always had them.
         changes: What is different, in words, a sentence each.
     """
 
@@ -77,4 +78,5 @@ class Evolution(Data):
     nodes: dict[str, str]
     dropped_families: dict[int, tuple[str, ...]]
     migrations: tuple[Migration, ...] = ()
+    filled: tuple[str, ...] = ()
     changes: tuple[str, ...]

@@ -158,7 +158,7 @@ class ReplayedTask:
             state.close()
 
     def _run(self, graph: Graph, state: TaskState, taker: _Taker) -> Ended:
-        clock, position = task_clock(self._works[0].sub_topology), state.position
+        clock, position = TaskClock.of(self._works[0].sub_topology.all_sources), state.position
         metrics = {source.topic: graph.metrics[source.name] for source in self._works[0].sub_topology.all_sources}
         order_time, nothing, last_sequence = NO_TIMESTAMP, [], -1
         for number, work in enumerate(self._works):
@@ -256,13 +256,6 @@ class _Taker:
             done = place + 1
         if len(rest):
             yield rest
-
-
-def task_clock(sub_topology: SubTopology) -> TaskClock:
-    """The clock of a task that has taken up nothing."""
-    sources = sub_topology.all_sources
-    timeless = frozenset(index for index, source in enumerate(sources) if source.is_global)
-    return TaskClock(NO_TIMESTAMP, timeless, not timeless and not any(source.internal for source in sources))
 
 
 def versioned_stores(sub_topology: SubTopology) -> dict[str, Mapping[str, object]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +13,11 @@ from statelib.explanation.rows import key_bytes, look_away
 from statelib.records.key_column import KeyColumn
 from statelib.task.sinks import CAUSE
 from statelib.task.sources import ORDER_TIME
-from statelib.topology import Processor, Sink, Source
+from statelib.topology import Sink
+from statelib.topology.leading import path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from statelib.documents.manifests import RepartitionFile
     from statelib.explanation.needed import Wanted
@@ -26,28 +26,9 @@ if TYPE_CHECKING:
     from statelib.task import Stages
     from statelib.task.graph import Tap
     from statelib.task.work import TaskWork
-    from statelib.topology import SubTopology, Topology
+    from statelib.topology import Topology
 
 _NOTHING = np.empty(0, np.int64)
-
-
-def leading_to(sub_topology: SubTopology, topics: Collection[str]) -> SubTopology:
-    """A sub-topology without what does not lead to the sinks of some topics; it takes up all the same."""
-    wanted = {sink.name for sink in sub_topology.all_sinks if sink.topic in topics}
-    stores: set[str] = set()
-    while True:
-        before = len(wanted)
-        for node in reversed(sub_topology.nodes):
-            written = [store.name for store in node.spec.state_stores()] if isinstance(node, Processor) else []
-            if stores.intersection(written):
-                wanted.add(node.name)
-            if node.name in wanted:
-                wanted.update(node.parents)
-                stores.update(written)
-        if len(wanted) == before:
-            break
-    nodes = (node for node in sub_topology.nodes if node.name in wanted or isinstance(node, Source))
-    return replace(sub_topology, nodes=tuple(nodes))
 
 
 class Tasks:
@@ -65,7 +46,7 @@ class Tasks:
         self, topology: Topology, topic: str, stages: Sequence[Stages], *, storage: Storage, staging: Storage
     ) -> None:
         self._writers = {n.topic: n.name for n in topology.nodes if isinstance(n, Sink) and n.internal}
-        self.path = _path(topology, topic)
+        self.path = path_to(topology, topics=[topic])
         """Their sub-topologies, upstream ones first, without nodes that do not lead there."""
         self._storage = storage
         self._staging = staging
@@ -151,13 +132,3 @@ def _in_order(tables: Sequence[pa.Table]) -> pa.Table:
         return pa.table({ORDER_TIME: pa.array([], pa.int64())})
     together = pa.concat_tables(tables)
     return together.take(pa.array(np.argsort(together[ORDER_TIME].to_numpy(), kind="stable")))
-
-
-def _path(topology: Topology, topic: str) -> list[SubTopology]:
-    """The sub-topologies that lead to a sink's topic, upstream ones first."""
-    wanted, found = {topic}, []
-    for sub_topology in reversed(topology.sub_topologies):
-        if wanted.intersection(sink.topic for sink in sub_topology.all_sinks):
-            found.append(sub_topology)
-            wanted.update(sub_topology.repartition_sources)
-    return [leading_to(sub_topology, wanted) for sub_topology in reversed(found)]

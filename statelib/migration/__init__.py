@@ -5,6 +5,6 @@ Begin with `migrate`.
 
 from statelib.migration.audit import Comparison, compare_latest
 from statelib.migration.contents import contents
-from statelib.migration.migrate import is_rename, migrate_store, rename_stores
+from statelib.migration.migrate import copy_entries, is_rename, migrate_store, rename_stores
 
-__all__ = ["Comparison", "compare_latest", "contents", "is_rename", "migrate_store", "rename_stores"]
+__all__ = ["Comparison", "compare_latest", "contents", "copy_entries", "is_rename", "migrate_store", "rename_stores"]

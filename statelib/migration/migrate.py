@@ -59,14 +59,30 @@ def rename_stores(migrations: Sequence[Migration], before: Backend, backend: Roc
         How many entries there were.
     """
     backend.drop(family for migration in migrations for family in migration.before.families)
-    count = 0
-    for migration in migrations:
-        for was, is_ in zip(migration.before.families, migration.now.families, strict=True):
-            entries = before.scan(was)
-            while some := list(islice(entries, _AT_ONCE)):
-                write = WriteBatch()
-                for key, value in some:
-                    write.put(is_, key, value)
-                backend.write(write)
-                count += len(some)
+    return sum(
+        copy_entries(before, was, backend, is_)
+        for migration in migrations
+        for was, is_ in zip(migration.before.families, migration.now.families, strict=True)
+    )
+
+
+def copy_entries(source: Backend, of: str, target: Backend, to: str) -> int:
+    """Copies all entries of a family.
+
+    Args:
+        source: Where they are; not changed.
+        of: Their family there.
+        target: Another database.
+        to: Their family there.
+
+    Returns:
+        How many entries there were.
+    """
+    entries, count = source.scan(of), 0
+    while some := list(islice(entries, _AT_ONCE)):
+        write = WriteBatch()
+        for key, value in some:
+            write.put(to, key, value)
+        target.write(write)
+        count += len(some)
     return count

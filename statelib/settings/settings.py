@@ -155,6 +155,11 @@ class Settings(BaseSettings):
         description="tables' stores that may be migrated if only their kind or retention has changed; FORMER=NAME for "
         "any renamed store",
     )
+    fill_stores: Names = Field(
+        default=(),
+        description="stores that get what they would hold if the job had always had them, by a replay of its history, "
+        "if the topology has changed",
+    )
     recreated_sources: Names = Field(
         default=(),
         description="sources whose archives were created again with the same records at the same offsets",

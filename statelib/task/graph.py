@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import Operator
     from statelib.operators.changelog import Changelog
     from statelib.operators.late_records import LateRecords
+    from statelib.operators.mappers.fields import Fields
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.stores.backend import Backend
     from statelib.task.source_records import Records
@@ -88,6 +89,7 @@ class Graph:
         partition: The task's.
         changelogs: By store, what takes its changes.
         only_wanted: Whether what nobody looks at is left out of values that are put together.
+        wanted: What is looked at, by node; None: what these nodes do.
         spent: Takes the seconds that each source and processor took to make what it forwards; None: nobody asks.
         tap: Told what each node forwards, and what reaches each sink; None: nobody asks. Then no update of a window is
             spared.
@@ -104,6 +106,7 @@ class Graph:
         partition: int = 0,
         changelogs: Mapping[str, Changelog] | None = None,
         only_wanted: bool = True,
+        wanted: Mapping[str, Fields] | None = None,
         spent: NodeSeconds | None = None,
         tap: Tap | None = None,
     ) -> None:
@@ -119,7 +122,7 @@ class Graph:
         self.metrics = {node.name: NodeMetrics() for node in self.nodes}
         self.clocks = {p.name: dict(clocks.get(p.name, {})) for p in sub_topology.processors}
         self.operators: dict[str, Operator] = {}
-        wanted = wanted_fields(sub_topology.nodes)
+        wanted = wanted_fields(sub_topology.nodes) if wanted is None else wanted
         for processor in sub_topology.processors:
             context = OperatorContext(
                 processor.name,

@@ -21,9 +21,10 @@ from statelib.topology.copartitioned_sources import beside_repartitions
 from statelib.topology.projection import wanted_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from statelib.documents.manifests import TaskPosition
+    from statelib.operators.mappers.fields import Fields
     from statelib.storage import Storage
     from statelib.task.merge import Merged
     from statelib.task.quarantine import Quarantine
@@ -43,6 +44,7 @@ class Inputs:
         storage: The warehouse.
         quarantine: Takes records that cannot be used.
         staging: Where the repartition files are; None: in the warehouse.
+        fields: What is looked at of what each source reads; None: what the nodes of ``work`` do.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Inputs:
         storage: Storage,
         quarantine: Quarantine,
         staging: Storage | None = None,
+        fields: Mapping[str, Fields] | None = None,
     ) -> None:
         self._work = work
         self._before = before
@@ -60,7 +63,7 @@ class Inputs:
         self._staging = storage if staging is None else staging
         self._quarantine = quarantine
         self._progress: dict[str, Progress] = {}
-        self._fields = wanted_fields(work.sub_topology.nodes)
+        self._fields = wanted_fields(work.sub_topology.nodes) if fields is None else fields
         self._beside = beside_repartitions(work.sub_topology.nodes)
         self._sources = [self._open(node) for node in work.sub_topology.all_sources]
         self.most_at_once: int | None = None

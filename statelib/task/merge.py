@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.topology import Source
+
 
 @dataclass(frozen=True, slots=True)
 class Merged:
@@ -161,6 +163,12 @@ class TaskClock:
     timeless: frozenset[int] = frozenset()
     is_order_time: bool = False
     next_sequence: int = 0
+
+    @classmethod
+    def of(cls, sources: Sequence[Source], stream_time: int = NO_TIMESTAMP) -> TaskClock:
+        """The clock of a task that takes up ``sources`` and has come to ``stream_time``."""
+        timeless = frozenset(index for index, source in enumerate(sources) if source.is_global)
+        return cls(stream_time, timeless, not timeless and not any(source.internal for source in sources))
 
     def uptake(self, merged: Merged, partition: int) -> Uptake:
         """What the task knows at each record of ``merged``; moves the clock behind them."""

@@ -25,6 +25,7 @@ from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
 from statelib.task.freed_memory import release_freed_memory, reuse_freed_memory
 from statelib.task.graph import Graph
+from statelib.task.history import replayed_history
 from statelib.task.inputs import Inputs
 from statelib.task.merge import TaskClock
 from statelib.task.quarantine import Quarantine
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from statelib.records.batch import Batch
     from statelib.task.graph import NodeSeconds
+    from statelib.task.history import History
     from statelib.task.work import TaskWork
 
 
@@ -89,8 +91,14 @@ def run_task(
     phases = _Phases(clock)
     phases.begin()
     reuse_freed_memory()
+    name = attempt_name(work.job, work.run_id, work.planned.task_id, attempt)
+    storage = Storage(work.settings.warehouse, work.settings.storage_options)
     try:
-        task = _Task(work, attempt_name(work.job, work.run_id, work.planned.task_id, attempt), spent)
+        with replayed_history(work, storage=storage, attempt=name, told=told) as history:
+            if history is not None:
+                phases.end("fill")
+                step("task.history-replayed")
+            task = _Task(work, storage, name, spent, history)
         phases.end("restore")
         step("task.restored")
         try:
@@ -112,11 +120,14 @@ def run_task(
 class _Task:
     """The parts of one running task."""
 
-    def __init__(self, work: TaskWork, attempt: str, spent: NodeSeconds | None) -> None:
+    def __init__(
+        self, work: TaskWork, storage: Storage, attempt: str, spent: NodeSeconds | None, history: History | None
+    ) -> None:
         self._work = work
         self._attempt = attempt
-        self._storage = Storage(work.settings.warehouse, work.settings.storage_options)
-        self.state = TaskState(work, storage=self._storage, attempt=attempt)
+        self._storage = storage
+        self._history = history
+        self.state = TaskState(work, storage=self._storage, attempt=attempt, history=history)
         before = self.state.position
         topics = [source.topic for source in work.sub_topology.all_sources]
         self._late = LateRecords(topics) if work.settings.on_late_record == "topic" else None
@@ -140,10 +151,7 @@ class _Task:
         self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
         self._late_sink = self._archive_sink(late_topic(work.job))
         self._inputs = Inputs(work, before, storage=self._storage, quarantine=self._quarantine)
-        sources = work.sub_topology.all_sources
-        timeless = frozenset(index for index, source in enumerate(sources) if source.is_global)
-        is_order_time = not timeless and not any(source.internal for source in sources)
-        self._clock = TaskClock(before.stream_time, timeless, is_order_time)
+        self._clock = TaskClock.of(work.sub_topology.all_sources, before.stream_time)
         self._archive_sinks = {
             s.name: self._archive_sink(s.topic) for s in work.sub_topology.all_sinks if not s.internal
         }
@@ -207,6 +215,7 @@ class _Task:
             seconds=phases.seconds,
             peak_memory_bytes=peak_memory_bytes(),
             host=host,
+            history=None if self._history is None else self._history.made,
             fetched_bytes=self.state.fetched_bytes,
         )
 

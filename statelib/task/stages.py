@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
+from statelib.commits.past_plans import past_plans
+from statelib.commits.planned_tasks import planned_tasks
 from statelib.documents.manifests import Staged
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.max_future import NEVER_MS
@@ -14,13 +17,22 @@ from statelib.task.run import run_task
 from statelib.task.type_inference import topic_types
 from statelib.task.work import SourceFiles, TaskWork
 from statelib.topics.future_records import latest_ms as latest_ms_of
+from statelib.topology.leading import path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from statelib.documents.manifests import Commit, Plan, PlannedTask, TaskOutcome
+    from statelib.commits.job_definition import SourceNode
+    from statelib.documents.manifests import (
+        Commit,
+        Plan,
+        PlannedTask,
+        RepartitionFile,
+        SourceRange,
+        TaskOutcome,
+    )
     from statelib.storage import Storage
     from statelib.task.graph import NodeSeconds
     from statelib.task.work import TaskSettings
@@ -77,29 +89,79 @@ class Stages:
             done: Outcomes of all tasks of the stages before it.
         """
         plan = self._plan
-        wanted = set(sub_topology.repartition_sources)
-        files = [file for outcome in done for file in outcome.repartitions if file.topic in wanted]
         restore = self._previous.tasks if self._previous else {}
+        written = [file for outcome in done for file in outcome.repartitions]
         return [
-            TaskWork(
-                job=plan.job,
-                run_id=plan.run_id,
-                commit=plan.commit,
-                fingerprint=plan.fingerprint,
-                sub_topology=sub_topology,
-                planned=planned,
-                ordinal=ordinal,
-                source_files=self._source_files(sub_topology, planned),
-                repartitions=tuple(file for file in files if file.partition == planned.partition),
-                repartition_types={topic: self.types[topic] for topic in sorted(wanted)},
-                partitions=self._partitions,
+            replace(
+                self._work(sub_topology, planned, ordinal, plan, written),
                 restore=restore.get(planned.task_id),
-                settings=self._settings,
                 end_of_input=plan.end_of_input,
                 evolution=plan.evolution,
+                history=self._history_of(planned, ordinal, done),
             )
             for ordinal, planned in enumerate(plan.tasks)
             if planned.sub_topology == sub_topology.index
+        ]
+
+    def _work(
+        self,
+        sub_topology: SubTopology,
+        planned: PlannedTask,
+        ordinal: int,
+        of: Plan,
+        written: Iterable[RepartitionFile],
+    ) -> TaskWork:
+        """A task that takes up the slice of a plan, and continues from nothing."""
+        wanted, plan = set(sub_topology.repartition_sources), self._plan
+        return TaskWork(
+            job=plan.job,
+            run_id=plan.run_id,
+            commit=plan.commit,
+            fingerprint=plan.fingerprint,
+            sub_topology=sub_topology,
+            planned=planned,
+            ordinal=ordinal,
+            source_files=self._source_files(sub_topology, planned, of),
+            repartitions=tuple(
+                file for file in written if file.topic in wanted and file.partition == planned.partition
+            ),
+            repartition_types={topic: self.types[topic] for topic in sorted(wanted)},
+            partitions=self._partitions,
+            restore=None,
+            settings=self._settings,
+        )
+
+    def _history_of(self, planned: PlannedTask, ordinal: int, done: Sequence[TaskOutcome]) -> tuple[TaskWork, ...]:
+        """What a task replays before its slice, so that stores can be filled."""
+        leading = self._leading.get(planned.sub_topology)
+        if leading is None:
+            return ()
+        replayed = [outcome.history.repartitions for outcome in done if outcome.history is not None]
+        return tuple(
+            self._work(
+                leading,
+                next(task for task in past.tasks if task.task_id == planned.task_id),
+                ordinal,
+                past,
+                [file for files in replayed for file in files[number]],
+            )
+            for number, past in enumerate(self._past)
+        )
+
+    @cached_property
+    def _leading(self) -> dict[int, SubTopology]:
+        """What leads to the stores that are filled, by the index of the sub-topology."""
+        filled = self._plan.evolution.filled if self._plan.evolution is not None else ()
+        return {sub.index: sub for sub in path_to(self._topology, stores=filled)} if filled else {}
+
+    @cached_property
+    def _past(self) -> list[Plan]:
+        """The plans of the job's history, with the tasks of the topology as it is now."""
+        counts = self._topology.partitions({source.topic: source.partitions for source in self._plan.sources})
+        past = past_plans(self._warehouse, self._plan.job, self._plan.commit - 1)
+        return [
+            plan.model_copy(update={"tasks": planned_tasks(self._topology, counts, partial(_taken_up, plan))})
+            for plan in past
         ]
 
     @cached_property
@@ -116,7 +178,7 @@ class Stages:
             for s in self._plan.sources
         }
 
-    def _source_files(self, sub_topology: SubTopology, planned: PlannedTask) -> dict[str, SourceFiles]:
+    def _source_files(self, sub_topology: SubTopology, planned: PlannedTask, of: Plan) -> dict[str, SourceFiles]:
         files: dict[str, dict[int, tuple[ArchiveFile, ...]]] = {}
         for part in planned.sources:
             found = self._archives[part.topic].files(part.partition, part.start_offset, part.end_offset)
@@ -127,18 +189,18 @@ class Stages:
                 self._archives[source.topic].schema,
                 self._archives[source.topic].table_schema,
                 by_partition := files.get(source.topic, {}),
-                self._latest_ms(source, by_partition),
+                self._latest_ms(source, by_partition, of),
             )
             for source in sorted(sources, key=lambda source: source.topic)
         }
 
     def _latest_ms(
-        self, source: Source, by_partition: Mapping[int, Sequence[ArchiveFile]]
+        self, source: Source, by_partition: Mapping[int, Sequence[ArchiveFile]], of: Plan
     ) -> dict[int, tuple[int, ...]]:
         """See `SourceFiles.latest_ms`: of partitions of which the files may hold records from the future."""
-        if (max_future := self._plan.max_future) is None:
+        if (max_future := of.max_future) is None:
             return {}
-        archive, planned_at_ms = self._archives[source.topic], self._plan.created_at_ms
+        archive, planned_at_ms = self._archives[source.topic], of.created_at_ms
         latest_ms = {
             partition: tuple(latest_ms_of(max_future, archive, file, planned_at_ms) for file in files)
             for partition, files in by_partition.items()
@@ -162,6 +224,14 @@ class Stages:
         job, tasks = self._plan.job, len(self._plan.tasks)
         aside = {quarantine_topic(job): tasks, late_topic(job): tasks}
         return {**aside, **self._plan.sink_partitions, **repartitions}
+
+
+def _taken_up(plan: Plan, source: SourceNode, partition: int) -> Iterator[SourceRange]:
+    """What a task takes up of a source where the slice is that of a plan, maybe of another topology."""
+    ranges = {(part.topic, part.partition): part for task in plan.tasks for part in task.sources}
+    for (topic, number), part in sorted(ranges.items()):
+        if topic == source.topic and (source.is_global or number == partition):
+            yield part
 
 
 def replay_here(

@@ -14,6 +14,7 @@ from statelib.commits.layout import JobLayout, Runs, changelog_topic, renamed_ch
 from statelib.commits.local_state import remove_dead_attempts
 from statelib.documents.manifests import StateManifest, StoreSize, TaskPosition
 from statelib.documents.places import place_of
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.migration import contents, is_rename, migrate_store, rename_stores
 from statelib.placement.holdings import cache_folder
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from statelib.documents.topologies import Migration
     from statelib.storage import Storage
     from statelib.stores.backend import Backend, WriteBatch
+    from statelib.task.history import History
     from statelib.task.work import TaskWork
 
 POSITION_FAMILY = "position"
@@ -47,6 +49,7 @@ class TaskState:
         work: The task.
         storage: The warehouse.
         attempt: Names the directory; unique among all attempts of all tasks of all runs.
+        history: What the task replayed before, where stores are filled with what came of it; None: nothing.
 
     Raises:
         CorruptedDataError: The state is not what the commit says.
@@ -54,8 +57,9 @@ class TaskState:
         ConfigurationError: It belongs to another job, task or topology; or the directory may not be written.
     """
 
-    def __init__(self, work: TaskWork, *, storage: Storage, attempt: str) -> None:
+    def __init__(self, work: TaskWork, *, storage: Storage, attempt: str, history: History | None = None) -> None:
         self._work = work
+        self._history = history
         self._storage = storage
         self._folder = JobLayout(work.job).state(work.planned.task_id)
         local = work.settings.local_state_dir
@@ -76,7 +80,8 @@ class TaskState:
         try:
             self._rocksdb = self._open() if work.sub_topology.stateful else None
             self.backend: Backend = self._rocksdb or MemoryBackend()
-            self.position = self._checked_position(self._stored_position())
+            position = self._checked_position(self._stored_position())
+            self.position = position if history is None else history.goes_on(position, work)
         except BaseException:
             self._discard()
             raise
@@ -84,15 +89,20 @@ class TaskState:
     def commit(self, write: WriteBatch, position: TaskPosition) -> StateManifest:
         """Writes data and position together, and uploads what is new of the state's files."""
         write.put(POSITION_FAMILY, POSITION_KEY, position.encode())
-        self.backend.write(write)
+        self.keep(write)
         if self._rocksdb is None:
             return StateManifest()
-        self._rocksdb.flush()
-        self._rocksdb.compact()
         snapshot = self._directory / "snapshot"
         self._rocksdb.checkpoint(snapshot)
         previous = self._work.restore.state if self._work.restore else None
         return self._checkpoints.save(snapshot, previous, run_id=self._work.run_id)
+
+    def keep(self, write: WriteBatch) -> None:
+        """Writes data, and drops what has expired."""
+        self.backend.write(write)
+        if self._rocksdb is not None:
+            self._rocksdb.flush()
+            self._rocksdb.compact()
 
     @property
     def fetched_bytes(self) -> int:
@@ -154,6 +164,9 @@ class TaskState:
             for migration in here:
                 if not is_rename(migration):
                     self._migrate(migration, rocksdb)
+        if self._history is not None:
+            self._history.fill(rocksdb, self._work)
+            step("task.stores-filled")
         return rocksdb
 
     def _with_way_out(self, error: CorruptedDataError) -> CorruptedDataError:

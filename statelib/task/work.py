@@ -110,6 +110,8 @@ class TaskWork:
         settings: See `TaskSettings`.
         end_of_input: See `EndOfInput`.
         evolution: How the run goes on from a state that another topology made; None: the same one did.
+        history: What the task replays before, slice by slice, so that stores can be filled: of its sub-topology what
+            leads to these (`statelib.task.history`). Empty: nothing.
     """
 
     job: str
@@ -127,8 +129,10 @@ class TaskWork:
     settings: TaskSettings
     end_of_input: EndOfInput = "hold"
     evolution: Evolution | None = None
+    history: tuple[TaskWork, ...] = ()
 
     @property
     def records(self) -> int:
         """How many records it is going to read."""
-        return sum(source.records for source in self.planned.sources) + sum(file.rows for file in self.repartitions)
+        own = sum(source.records for source in self.planned.sources) + sum(file.rows for file in self.repartitions)
+        return own + sum(past.records for past in self.history)

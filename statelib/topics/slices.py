@@ -108,7 +108,7 @@ def plan_slice(
     else:
         ends = {p: max(starts[p], end) for p, (_, end) in archive.spans().items()}
     return [
-        SourceSlice(archive.topic, p, starts[p], ends[p], _count(archive, p, starts[p], ends[p]), stopped.get(p))
+        SourceSlice(archive.topic, p, starts[p], ends[p], count_records(archive, p, starts[p], ends[p]), stopped.get(p))
         for p in range(archive.partitions)
     ]
 
@@ -228,8 +228,8 @@ def _checked_ends(archive: TopicArchive, starts: Mapping[int, int], ends: Mappin
     return dict(ends)
 
 
-def _count(archive: TopicArchive, partition: int, start: int, end: int) -> int:
-    """The number of records from ``start`` to before ``end``."""
+def count_records(archive: TopicArchive, partition: int, start: int, end: int) -> int:
+    """The number of a partition's records with offsets from ``start`` to before ``end``."""
     if start >= end:
         return 0
     records = 0

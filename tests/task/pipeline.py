@@ -112,6 +112,7 @@ class Pipeline:
         reset_stores: Sequence[str] = (),
         migrate_stores: Sequence[str] = (),
         end_offsets: EndOffsets | None = None,
+        fill_stores: Sequence[str] = (),
     ) -> Plan | NothingToDo:
         """Plans a slice."""
         return plan(
@@ -125,6 +126,7 @@ class Pipeline:
             describe=self._described,
             reset_stores=reset_stores,
             migrate_stores=migrate_stores,
+            fill_stores=fill_stores,
             changelogs=self._changelogs,
             max_future=self._max_future,
         )
@@ -139,9 +141,10 @@ class Pipeline:
         reset_stores: Sequence[str] = (),
         migrate_stores: Sequence[str] = (),
         end_offsets: EndOffsets | None = None,
+        fill_stores: Sequence[str] = (),
     ) -> Staged | NothingToDo:
         """One slice, committed and published; every record must be accounted for."""
-        planned = self.plan(until_ms, end_of_input, reset_stores, migrate_stores, end_offsets)
+        planned = self.plan(until_ms, end_of_input, reset_stores, migrate_stores, end_offsets, fill_stores)
         if isinstance(planned, NothingToDo):
             return planned
         staged = stage(self.warehouse, planned, self.replay(planned))

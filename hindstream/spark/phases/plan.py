@@ -95,6 +95,7 @@ def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., P
         describe=partial(described, job, settings),
         reset_stores=settings.reset_stores,
         migrate_stores=settings.migrate_stores,
+        fill_stores=settings.fill_stores,
         changelogs=settings.changelogs,
         recreated_sources=settings.recreated_sources,
         max_future=settings.max_future_rule,
