@@ -44,6 +44,11 @@ def run(job: Job, settings: Settings, output: Output) -> None:
     else:
         if dropped := ", ".join(f"{count_text(count)} {reason}" for reason, count in _dropped(job, result).items()):
             typer.echo(f"Records that are not in the results: {dropped}.")
+        if (cost := result.staged.fill) is not None and result.plan.evolution is not None:
+            typer.echo(
+                f"Filled {', '.join(result.plan.evolution.filled)} from history:"
+                f" {counted(cost.records, 'record')} replayed in {seconds_text(cost.seconds)}."
+            )
         typer.echo(f"Report: {result.report}")
 
 
@@ -104,6 +109,8 @@ def _result_data(result: SliceResult, dropped: dict[str, int]) -> dict[str, Any]
         "records_read": result.plan.records,
         "records_written": written,
         "records_dropped": dropped,
+        "filled": result.plan.evolution.filled if result.plan.evolution is not None else (),
+        "fill": result.staged.fill,
         "checks": len(result.audit.checks),
         "report": result.report,
         "seconds": result.seconds,

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from statelib.metrics.node_metrics import Lateness, NodeMetrics
 
 _PALETTE = ("s1", "s2", "s3", "s4", "s5", "s6")
+_PHASE_COLOURS = ("s7", *_PALETTE)
 
-TASK_PHASES = ("restore", "read", "process", "spill", "write", "checkpoint")
+TASK_PHASES = ("fill", "restore", "read", "process", "spill", "write", "checkpoint")
 
 
 def run_page(job: Job, run: RunDocuments) -> dict[str, object]:
@@ -42,7 +43,7 @@ def run_page(job: Job, run: RunDocuments) -> dict[str, object]:
         "measures": measure_rows(job.topology, run),
         "charts": _lateness_figures(nodes),
         "tasks": _task_times(run),
-        "task_legend": list(zip(_PALETTE, TASK_PHASES, strict=True)),
+        "task_legend": list(zip(_PHASE_COLOURS, TASK_PHASES, strict=True)),
         "data_docs": _link_to_docs(run),
         "waiting": waiting(run),
         "hosts": host_rows(run),
@@ -140,7 +141,7 @@ def _task_times(run: RunDocuments) -> list[dict[str, object]]:
             "parts": [
                 {"css": css, "phase": phase, "seconds": task.seconds.get(phase, 0.0),
                  "share": 100 * task.seconds.get(phase, 0.0) / longest}
-                for css, phase in zip(_PALETTE, TASK_PHASES, strict=True)
+                for css, phase in zip(_PHASE_COLOURS, TASK_PHASES, strict=True)
             ],
             "records": records[task.task_id],
         }

@@ -103,7 +103,7 @@ def evolve(
         called, migrates = _ways_on(settled.lost, compared, counted, new)
         resets = [name for name in settled.lost if name not in logged]
         fills = filled_with(now.topology, {*filled, *(name for name in resets if name in stores)}, settled.nodes)
-        raise _refusal(settled.lost, called, migrates, resets, fills if fills.isdisjoint(logged) else (), job)
+        raise _refusal(settled.lost, called, migrates, resets, [] if set(fills) & set(logged) else fills, job)
     for store in new:
         settled.changes.append(
             f"store {store.name} is new and {'is filled from history' if store.name in filled else 'begins empty'}"
@@ -187,7 +187,7 @@ def _refusal(
     called: Mapping[str, str],
     migrates: Sequence[str],
     resets: Sequence[str],
-    fills: Collection[str],
+    fills: Sequence[str],
     job: str,
 ) -> ConfigurationError:
     """Says which stores cannot come along, and what can be done.
@@ -210,7 +210,7 @@ def _refusal(
         next_run = f"the next run with migrate_stores={','.join(migrates)}"
         choices.append(f"migrate (hindstream migrate plan JOB {asked}, then hindstream migrate run; or {next_run})")
     if fills:
-        choices.append(f"fill stores from the job's history with fill_stores={','.join(sorted(fills))}")
+        choices.append(f"fill stores from the job's history with fill_stores={','.join(fills)}")
     if resets:
         choices.append(f"let stores begin empty with reset_stores={','.join(resets)}")
     return ConfigurationError(

@@ -51,8 +51,8 @@ def filled_stores(
     return filled
 
 
-def filled_with(now: TopologyDescription, stores: Collection[str], kept: Collection[str]) -> set[str]:
-    """Some stores, and those that have to be filled with them: what they hold was made of what these gave.
+def filled_with(now: TopologyDescription, stores: Collection[str], kept: Collection[str]) -> list[str]:
+    """Some stores, and those that have to be filled with them, in order of the topology: they hold what these gave.
 
     Args:
         now: The topology.
@@ -60,12 +60,12 @@ def filled_with(now: TopologyDescription, stores: Collection[str], kept: Collect
         kept: The nodes whose stores would come along.
     """
     nodes = {store.node for store in now.stores if store.name in stores}
-    return {
+    return [
         store.name
         for store in now.stores
         if store.node in nodes
         or (store.node in kept and any(node.name in nodes for node in lead_to(now, [store.node])))
-    }
+    ]
 
 
 def check_whole(now: TopologyDescription, filled: Collection[str], kept: Collection[str], job: str) -> None:
@@ -81,10 +81,10 @@ def check_whole(now: TopologyDescription, filled: Collection[str], kept: Collect
         ConfigurationError: Some are.
     """
     wanted = filled_with(now, filled, kept)
-    if left := sorted(wanted.difference(filled)):
+    if left := [name for name in wanted if name not in filled]:
         behind = f"store {left[0]} comes" if len(left) == 1 else f"stores {', '.join(left)} come"
         raise ConfigurationError(
             f"{behind} behind {', '.join(filled)} and would keep what was made of the former content",
             job=job,
-            next_step=f"fill all of them: fill_stores={','.join(sorted(wanted))}",
+            next_step=f"fill all of them: fill_stores={','.join(wanted)}",
         )

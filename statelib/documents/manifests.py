@@ -19,6 +19,7 @@ a repair has an audit as well.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -272,6 +273,27 @@ class Staged(Document):
     tasks: tuple[TaskOutcome, ...]
     seconds: float
     began_at_ms: int = Field(default=0, description="by the driver's clock; 0: not known (before version 6)")
+
+    @property
+    def fill(self) -> FillCost | None:
+        """What it cost to fill stores; None: none was filled."""
+        if not (replayed := [task for task in self.tasks if task.history is not None]):
+            return None
+        records = sum(task.history.records for task in replayed if task.history is not None)
+        return FillCost(records, sum(task.seconds.get("fill", 0.0) for task in replayed))
+
+
+@dataclass(frozen=True, slots=True)
+class FillCost:
+    """What it cost to fill stores.
+
+    Attributes:
+        records: How many all tasks replayed, those of repartition topics included.
+        seconds: The time of all tasks together.
+    """
+
+    records: int
+    seconds: float
 
 
 class AuditCheck(Data):

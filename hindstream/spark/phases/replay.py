@@ -55,9 +55,12 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
             outcomes = replay_on_spark(job, plan, warehouse, settings, stages)
     seconds = time.perf_counter() - started
     _log.info("%s: run %s replayed %s in %.1f s", job.name, plan.run_id, counted(plan.records, "record"), seconds)
-    return stage(
-        warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds, began_at_ms=began_at_ms)
-    )
+    staged = Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds, began_at_ms=began_at_ms)
+    if staged.fill is not None and plan.evolution is not None:
+        what, cost = ", ".join(plan.evolution.filled), staged.fill
+        replayed = counted(cost.records, "record")
+        _log.info("%s: %s of history replayed to fill %s, in %.1f s of tasks", job.name, replayed, what, cost.seconds)
+    return stage(warehouse, plan, staged)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
