@@ -8,14 +8,15 @@ from statelib.commits.layout import CommitLog, Runs, rolled_back
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import Plan
+    from statelib.documents.manifests import Commit, Plan, TaskPosition
     from statelib.storage import Storage
 
 
 def past_plans(warehouse: Storage, job: str, commit: int) -> list[Plan]:
     """The plans of the replays on which a commit rests, first one first; of a fork, those of the job before it too.
 
-    What has been rolled back before the commit is left out; what was rolled back later is not.
+    What has been rolled back before the commit is left out; what was rolled back later is not. After a repair, state
+    rests on what the fork has replayed.
 
     Args:
         warehouse: Root of all durable data.
@@ -23,7 +24,7 @@ def past_plans(warehouse: Storage, job: str, commit: int) -> list[Plan]:
         commit: The number of its commit.
 
     Raises:
-        ConfigurationError: The state came from a live application.
+        ConfigurationError: The state came from a live application, or from a fork that is gone.
         CorruptedDataError: A document is missing or damaged.
     """
     log, runs = CommitLog(warehouse, job), Runs(warehouse, job)
@@ -34,11 +35,34 @@ def past_plans(warehouse: Storage, job: str, commit: int) -> list[Plan]:
         if one.commit in gone or one.rolled_back_to is not None:
             continue
         if one.taken_over is not None:
-            what = f"the state of commit {one.commit} was {one.instead_of_replay}, so the history lacks its beginning"
-            step = "let the stores begin empty: leave them out of fill_stores, and name changed ones in reset_stores"
-            raise ConfigurationError(what, job=job, next_step=step)
+            raise _elsewhere(one, "so the history lacks its beginning")
         if one.forked_from is not None:
             plans += past_plans(warehouse, one.forked_from.job, one.forked_from.commit)
+        elif one.repaired_by is not None:
+            by = one.repaired_by
+            if not _is_state_of(CommitLog(warehouse, by.job).read_if_present(by.commit), one):
+                raise _elsewhere(one, "and that fork is gone, with the record of what it has replayed")
+            plans = past_plans(warehouse, by.job, by.commit)
         else:
             plans.append(runs.plan_of(one))
     return plans
+
+
+def _is_state_of(made: Commit | None, repaired: Commit) -> bool:
+    """Whether a repair has the state of a commit: another fork may have got the name since."""
+    return made is not None and _content(made) == _content(repaired)
+
+
+def _content(commit: Commit) -> dict[str, tuple[TaskPosition, list[tuple[str, str]]]]:
+    return {
+        task_id: (task.position, [(file.name, file.sha256) for file in task.state.files])
+        for task_id, task in commit.tasks.items()
+    }
+
+
+def _elsewhere(commit: Commit, so: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"stores cannot be filled: the state of commit {commit.commit} was {commit.instead_of_replay}, {so}",
+        job=commit.job,
+        next_step="let the stores begin empty: leave them out of fill_stores, and name changed ones in reset_stores",
+    )

@@ -30,6 +30,7 @@ from statelib import (
     sum_,
 )
 from statelib.commits.archives import open_archive
+from statelib.commits.drop_fork import drop_fork
 from statelib.commits.filled_stores import filled_with
 from statelib.commits.fork import fork
 from statelib.commits.layout import CommitLog, fork_topic
@@ -38,9 +39,11 @@ from statelib.commits.plan import NothingToDo
 from statelib.commits.publish import publish
 from statelib.commits.rollback import rollback
 from statelib.commits.store_differences import StoreDifferences
+from statelib.comparison.matches import Resources
 from statelib.documents.manifests import Plan, Staged
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
+from statelib.repair.repair import repair
 from statelib.task import describe_topology
 from tests.commits.test_fork import Killed
 from tests.surface.records import PARTITIONS, surface_records
@@ -400,3 +403,37 @@ def test_refused_where_the_archive_has_lost_its_beginning(tmp_path: Path) -> Non
         job.plan(fill_stores=["totals", "final-store"])
     assert refused.value.place == {"job": "job", "topic": "sales", "partition": 1}
     assert "reset_stores" in str(refused.value.next_step)
+
+
+def test_after_a_repair_the_history_is_the_forks(tmp_path: Path) -> None:
+    before, after = Version(), Version(least=2)
+    job = in_two_versions(tmp_path, before)
+    fork(job.warehouse, "job", "new", 1, now_ms=0)
+    topology = before.topology()
+    names = {sink: fork_topic(sink, "new") for sink in topology.sink_topics}
+    other = Pipeline(tmp_path / "new", topology.with_sinks(names), "new", warehouse=job.warehouse.uri(""))
+    other.run(500_000)  # in other slices than the job
+    other.run(600_000)
+    repair(job.warehouse, "job", "new", Resources(tmp_path / "scratch"), attempt="a", now_ms=0)
+    assert [(plan.job, plan.commit) for plan in past_plans(job.warehouse, "job", 3)] == [
+        ("job", 1), ("new", 2), ("new", 3),
+    ]  # fmt: skip
+    job.topology = after.topology()
+    job.run(fill_stores=["seen", "shops", "totals", "final-store"])
+    always = pipeline(tmp_path / "always", after)
+    for end in (400_000, 500_000, 600_000, None):
+        always.run(end)
+    assert_same(job.state(), always.state())
+
+
+def test_a_repair_whose_fork_is_gone(tmp_path: Path) -> None:
+    job = in_two_versions(tmp_path, Version())
+    fork(job.warehouse, "job", "new", 1, now_ms=0)
+    topology = Version().topology()
+    names = {sink: fork_topic(sink, "new") for sink in topology.sink_topics}
+    other = Pipeline(tmp_path / "new", topology.with_sinks(names), "new", warehouse=job.warehouse.uri(""))
+    other.run(600_000)
+    repair(job.warehouse, "job", "new", Resources(tmp_path / "scratch"), attempt="a", now_ms=0)
+    drop_fork(job.warehouse, "new", now_ms=0)
+    with pytest.raises(ConfigurationError, match="repaired by new@2, and that fork is gone"):
+        past_plans(job.warehouse, "job", 3)
