@@ -15,7 +15,7 @@ from hindstream.slices import time_ms
 from hindstream.spark.phases.task_work import task_settings
 from statelib.columns.times import instant_text
 from statelib.commits.archives import open_archive
-from statelib.commits.layout import late_topic, quarantine_topic
+from statelib.commits.layout import fork_topic, late_topic, quarantine_topic
 from statelib.commits.standing import standing_commit
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
@@ -87,7 +87,9 @@ def _found(job: Job, asked: Asked, warehouse: Storage) -> Found:
         what = "this topic has no results, but source records that the job set apart"
         step = f"hindstream show {asked.sink} shows where each of them comes from, and why it is there"
         raise ConfigurationError(what, topic=asked.sink, next_step=step)
-    if asked.sink not in job.topology.sink_topics:
+    of_fork = fork_topic(asked.sink, job.name)
+    sink = of_fork if of_fork in job.topology.sink_topics else asked.sink
+    if sink not in job.topology.sink_topics:
         step = f"one of: {', '.join(job.topology.sink_topics)}"
         raise ConfigurationError("the job does not write this topic", topic=asked.sink, next_step=step)
     if (asked.key is None) == (asked.record is None):
@@ -99,10 +101,10 @@ def _found(job: Job, asked: Asked, warehouse: Storage) -> Found:
         if not (colon and partition.isdecimal() and offset.isdecimal()):
             what = f"{asked.record!r} is no record"
             raise ConfigurationError(what, setting="--record", next_step="write it like 0:1234, partition and offset")
-        return result_at(warehouse, asked.sink, int(partition), int(offset))
-    keys = keys_of(asked.key or "", open_archive(warehouse, asked.sink).table_schema.field("key").type)
+        return result_at(warehouse, sink, int(partition), int(offset))
+    keys = keys_of(asked.key or "", open_archive(warehouse, sink).table_schema.field("key").type)
     start_ms = None if asked.window is None else time_ms("window", asked.window)
-    return find_result(warehouse, job.name, asked.sink, keys, commit=asked.commit, window_start_ms=start_ms)
+    return find_result(warehouse, job.name, sink, keys, commit=asked.commit, window_start_ms=start_ms)
 
 
 def _data(job: Job, explanation: Explanation) -> dict[str, Any]:

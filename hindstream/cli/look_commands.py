@@ -9,6 +9,7 @@ import typer
 from hindstream.cli.arguments import (
     Assignments,
     Engine,
+    Fork,
     JobName,
     JobReference,
     JsonOrText,
@@ -247,6 +248,7 @@ def explain(
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
+    fork: Fork = None,
 ) -> None:
     """Show which source records made a result, which were dropped on the way, and how it went through the topology.
 
@@ -262,5 +264,5 @@ def explain(
     if at is not None and commit is not None and at != commit:
         raise ConfigurationError("two commits are given", job=job, commit=commit, next_step="leave one of them out")
     asked = Asked(sink, key, window, commit if at is None else at, record)
-    given = given_settings(settings, warehouse=warehouse)
+    given = given_settings(settings, warehouse=warehouse, fork=fork)
     print_explanation(load_job(reference, fork=given.fork), asked, given, limit=limit, output=output)

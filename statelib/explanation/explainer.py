@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.commits.layout import CommitLog
+from statelib.commits.standing import standing_commit
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation.alone import Alone, row_bytes
 from statelib.explanation.explanation import Contribution, Explanation, Place, Result
@@ -62,8 +62,8 @@ def explain(
     if found.topic not in job.topology.sink_topics:
         step = f"one of: {', '.join(job.topology.sink_topics)}"
         raise ConfigurationError("the job does not write this topic", topic=found.topic, next_step=step)
-    slices = slices_until(warehouse, job.name, job.topology, commit)
-    ends = CommitLog(warehouse, job.name).read(slices[-1].commit).sink_offsets().get(found.topic, {})
+    slices = slices_until(warehouse, job.name, job.topology, found.topic, commit)
+    ends = standing_commit(warehouse, job.name, commit).sink_offsets().get(found.topic, {})
     with tempfile.TemporaryDirectory(prefix="hindstream-explain-") as folder:
         scratch = replace(
             settings,

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
-from statelib.commits.layout import CommitLog, Runs, rolled_back
-from statelib.commits.standing import standing_commit
+from statelib.commits.layout import Runs
+from statelib.commits.lineage import lineage
 from statelib.errors.kinds import ConfigurationError
+from statelib.explanation.same_path import SamePath
 from statelib.task import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.documents.manifests import Plan
+    from statelib.documents.manifests import Commit, Plan, SourceTopic
     from statelib.storage import Storage
     from statelib.task import TaskSettings
     from statelib.topology import Topology
@@ -35,48 +36,62 @@ class Slice:
     sink_offsets: dict[str, dict[int, int]]
 
 
-def slices_until(warehouse: Storage, job: str, topology: Topology, commit: int | None) -> list[Slice]:
+def slices_until(warehouse: Storage, job: str, topology: Topology, topic: str, commit: int | None) -> list[Slice]:
     """The runs on which the state of a commit rests, first one first; None: of the newest commit.
+
+    Those of the jobs that were forked are among them. Former topologies may have led elsewhere in other ways.
 
     Raises:
         ConfigurationError: There is no such commit, or it has been rolled back since; or not all that led there was
-            replayed by this topology.
+            replayed, or what leads to the topic is not what it was.
     """
-    log, number = CommitLog(warehouse, job), standing_commit(warehouse, job, commit).commit
-    commits = [log.read(n) for n in range(1, number + 1)]
-    gone = rolled_back(commits)
-    runs, found = Runs(warehouse, job), []
-    versions: dict[str, int] = {}
+    commits, found = lineage(warehouse, job, commit), []
+    same = SamePath(topology, topic, Runs(warehouse, job).topology(topology.fingerprint))
+    sources = _sources(warehouse, commits)
     for before, one in zip([None, *commits], commits, strict=False):
-        if one.commit in gone or one.rolled_back_to is not None:
-            continue
-        if one.forked_from is not None:
-            base = one.forked_from
-            what = f"results of forks cannot be explained yet, and the job is a fork of {base.job}@{base.commit}"
-            step = (
-                f"explain the result in {base.job}, as of --commit {base.commit} or later; or run the changed topology"
-                " under a new name: it replays from the beginning, and can be explained"
-            )
-            raise ConfigurationError(what, job=job, next_step=step)
         if one.instead_of_replay is not None:
             what = f"commit {one.commit} was {one.instead_of_replay}: its state came from elsewhere"
-            raise ConfigurationError(what, job=job, next_step="explain results of a job that began with an empty state")
+            step = "explain results of a job that began with an empty state"
+            raise ConfigurationError(what, job=one.job, next_step=step)
+        runs = Runs(warehouse, one.job)
         if one.fingerprint != topology.fingerprint:
-            what = f"commit {one.commit} was made by another topology than the job has now"
-            step = "explain it with the job's file of that time, or replay the job under a new name"
-            raise ConfigurationError(what, job=job, next_step=step)
+            _check_same(same, one, runs, topic)
         plan = runs.plan_of(one)
-        for topic in (source.topic for source in plan.sources):
-            versions[topic] = versions.get(topic) or open_archive(warehouse, topic).version
-        sources = tuple(source.model_copy(update={"delta_version": versions[source.topic]}) for source in plan.sources)
-        found.append(
-            Slice(
-                one.commit,
-                plan.model_copy(update={"sources": sources, "evolution": None}),
-                {} if before is None else before.sink_offsets(),
-            )
-        )
+        known = {source.topic for source in plan.sources}
+        newest = {name: source for name, source in sources.items() if name in topology.source_topics}
+        read = [
+            *(
+                source.model_copy(update={"delta_version": sources[source.topic].delta_version})
+                for source in plan.sources
+            ),
+            *(source for name, source in newest.items() if name not in known),
+        ]
+        update = {"sources": tuple(read), "evolution": None, "fingerprint": topology.fingerprint}
+        begins = {} if before is None else before.sink_offsets()
+        found.append(Slice(one.commit, plan.model_copy(update=update), begins))
     return found
+
+
+def _sources(warehouse: Storage, commits: Sequence[Commit]) -> dict[str, SourceTopic]:
+    """By topic what the newest commit that has read it knows of it, at the archive's newest version."""
+    known = {source.topic: source for one in commits for source in one.sources}
+    return {
+        topic: source.model_copy(update={"delta_version": open_archive(warehouse, topic).version})
+        for topic, source in known.items()
+    }
+
+
+def _check_same(same: SamePath, one: Commit, runs: Runs, topic: str) -> None:
+    """Makes sure that a commit's topology, which was another one, led to the topic as the present one does."""
+    difference = same.difference(runs.topology(one.fingerprint))
+    if difference is None:
+        return
+    what = f"commit {one.commit} was made by another topology than the job has now ({difference})"
+    step = (
+        "explain it with the job's file of that time; or replay this one from the beginning, and explain the result of"
+        " that fork: hindstream try FILE.py:NAME --keep NEW"
+    )
+    raise ConfigurationError(what, job=one.job, topic=topic, next_step=step)
 
 
 def stages_of(slices: Sequence[Slice], topology: Topology, warehouse: Storage, settings: TaskSettings) -> list[Stages]:

@@ -103,12 +103,18 @@ def test_a_rollback_behind_forks_says_what_they_lose(pipeline, tmp_path) -> None
     assert "Forks that go on from them: first, second." in told
 
 
-def test_the_results_of_a_fork_are_explained_in_its_job(pipeline, tmp_path) -> None:
+def test_the_results_of_a_fork_are_explained(pipeline, tmp_path) -> None:
+    pipeline.run()
     done(tmp_path, "fork", "counting@1", "new")
     done(tmp_path, "run", "jobs.py:job", "--engine", "local", "--fork", "new")
-    told = done(tmp_path, "explain", "jobs.py:job", "counts.new", "k1", "--set", "fork=new", code=78)
-    assert "the job is a fork of counting@1" in told
-    assert "explain the result in counting, as of --commit 1 or later" in told
+    found = [
+        json.loads(done(tmp_path, "explain", "jobs.py:job", sink, "k1", "--output", "json", *fork))
+        for sink, fork in (("counts", ["--fork", "new"]), ("counts.new", ["--set", "fork=new"]), ("counts", []))
+    ]
+    assert [one["result"]["topic"] for one in found] == ["counts.new", "counts.new", "counts"]
+    assert [one["commit"] for one in found] == [2, 2, 3]
+    assert found[0]["contributions"] == found[1]["contributions"] == found[2]["contributions"]
+    assert len(found[0]["contributions"]) == 10
 
 
 def test_from_python(pipeline, tmp_path) -> None:
