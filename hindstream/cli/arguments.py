@@ -58,6 +58,16 @@ Ignored = Annotated[
     list[str] | None,
     typer.Option("--ignore", metavar="FIELD", help="Leave out a field: value.debug, timestamp; repeatable."),
 ]
+StoreNames = Annotated[
+    list[str] | None,
+    typer.Option("--store", metavar="NAME|A=B", help="Compare this store too; may be repeated."),
+]
+AllStores = Annotated[bool, typer.Option("--stores", help="Compare all stores too.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Only rows from this time on: of a window its start counts."),
+]
+RowsUntil = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only rows before this time.")]
 Examples = Annotated[int, typer.Option("--limit", min=0, help="Number of examples of each kind.")]
 Page = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write the comparison as a page, for a review.")]
 

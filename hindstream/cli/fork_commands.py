@@ -7,13 +7,17 @@ from typing import Annotated
 import typer
 
 from hindstream.cli.arguments import (
+    AllStores,
     Assignments,
     By,
     Examples,
     Ignored,
     JsonOrText,
     Page,
+    RowsUntil,
+    Since,
     Sinks,
+    StoreNames,
     Tolerances,
     Warehouse,
     given_settings,
@@ -74,21 +78,16 @@ def diff(
     by: By = None,
     tolerances: Tolerances = None,
     ignored: Ignored = None,
-    stores: Annotated[
-        list[str] | None,
-        typer.Option("--store", metavar="NAME|A=B", help="Compare this store too; may be repeated."),
-    ] = None,
+    stores: StoreNames = None,
     limit: Examples = 3,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only rows from this time on: of a window its start counts.")
-    ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only rows before this time.")] = None,
+    since: Since = None,
+    until: RowsUntil = None,
     page: Page = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
-    all_stores: Annotated[bool, typer.Option("--stores", help="Compare all stores too.")] = False,
+    all_stores: AllStores = False,
 ) -> None:
     """Compare the sinks of two jobs, or of two commits. The exit code is 0 if they are equal, and 1 if they differ.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hindstream.cli.arguments import (
+    AllStores,
     Assignments,
     By,
     Engine,
@@ -14,7 +15,10 @@ from hindstream.cli.arguments import (
     Ignored,
     JsonOrText,
     Page,
+    RowsUntil,
+    Since,
     Sinks,
+    StoreNames,
     Tolerances,
     Warehouse,
     given_settings,
@@ -46,25 +50,32 @@ def try_(
     by: By = None,
     tolerances: Tolerances = None,
     ignored: Ignored = None,
+    stores: StoreNames = None,
     limit: Examples = 3,
+    since: Since = None,
+    until: RowsUntil = None,
     page: Page = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     engine: Engine = None,
+    *,
+    all_stores: AllStores = False,
 ) -> None:
     """Try another version of a job: replay its history with it, and compare. Exit codes as for diff.
 
     A fork replays what the job has replayed, is compared with the job, and is dropped.
 
-    Example: hindstream try longer_grace.py:job --against flight-delays --from 2013-07-01T00:00Z
+    Example: hindstream try longer_grace.py:job --against flight-delays --from 2013-07-01
     """
     import secrets  # noqa: PLC0415
 
-    from hindstream.cli.diff import Asked, rules_of  # noqa: PLC0415
+    from hindstream.cli.diff import Asked, interval_of, rules_of  # noqa: PLC0415
     from hindstream.cli.try_version import Tried, try_version  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, engine=engine)
-    asked = Asked(sinks or (), by, rules_of(tolerances or (), ignored or ()), limit, page)
+    rules = rules_of(tolerances or (), ignored or ())
+    of_stores = stores or (() if all_stores else None)
+    asked = Asked(sinks or (), by, rules, limit, page, of_stores, interval_of(since, until))
     fork = keep or f"try-{secrets.token_hex(4)}"
     try_version(Tried(new, against, start, end, fork, keep is not None), asked, given, output=output)

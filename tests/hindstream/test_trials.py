@@ -107,6 +107,12 @@ def test_a_longer_grace_period_lets_one_record_in(pipeline, tries) -> None:
     assert paths(pipeline.warehouse) == before
 
 
+def test_stores_and_a_part_of_the_time_may_be_compared(pipeline, tries) -> None:
+    result = tries("new.py:job", "--stores", "--since", "60000", "--output", "json")
+    assert result.of_counts()["changed"] == 0
+    assert json.loads(result.out)["stores"]
+
+
 def test_from_a_commit_on_only_what_follows_is_read(pipeline, tries) -> None:
     result = tries("old.py:job", "--from", "1970-01-01T00:00:45Z", "--output", "json")
     assert "goes on from commit 2 of counting; 1 slice to replay." in result.err
@@ -176,7 +182,7 @@ def test_a_fork_that_is_kept_goes_on(pipeline, tries, tmp_path) -> None:
 @pytest.mark.parametrize(("arguments", "told"), [
     (("--from", "90000", "--to", "80000"), "nothing lies between"),
     (("--from", "100000"), "nothing lies between"),
-    (("--to", "1970-01-01"), "the time has no time zone"),
+    (("--to", "1970-01-01T00:00"), "the time has no time zone"),
     (("--against", "counting@4", "--to", "80000"), "two ends of the trial are given"),
     (("--against", "elsewhere"), "the job has no commits"),
     (("--against", "counting@9"), "there is no such commit"),
