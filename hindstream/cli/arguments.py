@@ -72,6 +72,17 @@ Examples = Annotated[int, typer.Option("--limit", min=0, help="Number of example
 Page = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write the comparison as a page, for a review.")]
 
 
+def check_page(file: Path) -> None:
+    """Makes sure that a page can be written, before all the work.
+
+    Raises:
+        ConfigurationError: It is a folder, or its folder is not there.
+    """
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        what = "the page cannot be written: it is a folder, or its folder is not there"
+        raise ConfigurationError(what, file=str(file), next_step="name a file in a folder that is there")
+
+
 def given_settings(assignments: list[str] | None, **given: str | None) -> Settings:
     """The settings, those of the command line first.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hindstream.cli.arguments import check_page
 from hindstream.console.differences import (
     field_text,
     interval_sentences,
@@ -132,9 +133,8 @@ def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings
     Raises:
         ConfigurationError: See `compare_jobs`; or there is no folder for the page.
     """
-    if asked.page is not None and (asked.page.is_dir() or not asked.page.absolute().parent.is_dir()):
-        what = "the page cannot be written: it is a folder, or its folder is not there"
-        raise ConfigurationError(what, file=str(asked.page), next_step="name a file in a folder that is there")
+    if asked.page is not None:
+        check_page(asked.page)
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     with tempfile.TemporaryDirectory(prefix="hindstream-diff-") as scratch:
         found = compare_jobs(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hindstream.cli.arguments import check_page
 from hindstream.cli.show import keys_of
+from hindstream.console.explanations import node_text, place_text, proof_text, reason_text
 from hindstream.console.json_lines import print_json
-from hindstream.console.numbers import duration_text
 from hindstream.slices import time_ms
 from hindstream.spark.phases.task_work import task_settings
 from statelib.columns.times import instant_text
@@ -25,6 +26,7 @@ from statelib.storage.storage import existing_storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from hindstream.console.json_lines import Output
     from statelib.explanation import Contribution, Dropped, Explanation, Place, Step
@@ -33,18 +35,6 @@ if TYPE_CHECKING:
     from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
-_RULES = {
-    "before-first-window": "before the first window",
-    "empty-list": "unfolded to nothing",
-    "filtered": "filtered out",
-    "null-foreign-key": "it refers to nothing: its foreign key is null",
-    "null-key": "it has no key",
-    "null-value": "its value is null",
-    "out-of-order": "older than what the table had",
-    "refused": "older than the history that the store keeps",
-    "stale": "overtaken by a newer row",
-    "unmatched": "nothing to join with it was valid",
-}
 _WIDTH = 100
 
 
@@ -67,12 +57,24 @@ class Asked:
     record: str | None
 
 
-def print_explanation(job: Job, asked: Asked, settings: Settings, *, limit: int, output: Output) -> None:
-    """Prints where a result comes from; ``limit``: how many records of each kind, in a text.
+def print_explanation(
+    job: Job, asked: Asked, settings: Settings, *, limit: int, output: Output, page: Path | None = None
+) -> None:
+    """Prints where a result comes from.
+
+    Args:
+        job: The job.
+        asked: Which result.
+        settings: See `Settings`.
+        limit: How many records of each kind are shown, in a text.
+        output: As text or as data.
+        page: A file for the page; None: there is none.
 
     Raises:
-        ConfigurationError: There is no such result; or see `statelib.explanation.explain`.
+        ConfigurationError: There is no such result, or no folder for the page; or see `statelib.explanation.explain`.
     """
+    if page is not None:
+        check_page(page)
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     found = _found(job, asked, warehouse)
     explanation = explain(job, warehouse, task_settings(warehouse, settings), found, commit=asked.commit)
@@ -80,6 +82,11 @@ def print_explanation(job: Job, asked: Asked, settings: Settings, *, limit: int,
         print_json(_data(job, explanation))
     else:
         typer.echo("\n".join(_lines(explanation, limit)))
+    if page is not None:
+        from hindstream.report.explanation_page import explanation_page  # noqa: PLC0415 - templates, for this alone
+
+        page.write_text(explanation_page(job.topology, explanation), encoding="utf-8")
+        typer.echo(f"The page is {page}.", err=True)
 
 
 def _found(job: Job, asked: Asked, warehouse: Storage) -> Found:
@@ -164,13 +171,13 @@ def _readable(value: Any) -> Any:
 
 def _lines(explanation: Explanation, limit: int) -> Iterator[str]:
     result = explanation.result
-    yield f"{_where(result.place)}, by commit {result.commit}, {instant_text(result.place.timestamp_ms)}"
+    yield f"{place_text(result.place)}, by commit {result.commit}, {instant_text(result.place.timestamp_ms)}"
     yield f"  {_json(result.place.key)}"
     yield f"  {_json(result.place.value)}"
     yield ""
     yield f"Made by {counted(len(explanation.contributions), 'record')}:"
     yield from _limited([_contribution(one) for one in explanation.contributions], limit)
-    yield _proof(explanation)
+    yield proof_text(explanation)
     yield ""
     if explanation.drops_known:
         yield f"Dropped on the way: {counted(len(explanation.dropped), 'record')}"
@@ -197,24 +204,7 @@ def _contribution(one: Contribution) -> str:
 
 
 def _drop(one: Dropped) -> str:
-    if one.duplicate_of is not None:
-        why = f"duplicate of {_where(one.duplicate_of)}"
-    elif one.lateness_ms is not None and one.clock_ms is not None and one.rule == "late":
-        why = f"late: {duration_text(one.lateness_ms)} behind {instant_text(one.clock_ms)}"
-    else:
-        why = _RULES.get(one.rule, one.rule)
-    line = "" if one.line is None else f" ({one.line.file}:{one.line.line})"
-    return f"  {_record(one.record)}\n    {why}; at {one.node}{line}"
-
-
-def _proof(explanation: Explanation) -> str:
-    if explanation.minimal:
-        return (
-            "Replayed alone, with the clocks of the whole history, they give this result. Without any one they do not."
-        )
-    if explanation.reproduced:
-        return "Replayed alone, with the clocks of the whole history, they give this result. Some may be of no effect."
-    return "They had a part in it by key, window and time. They were not replayed alone, so some may be of no effect."
+    return f"  {_record(one.record)}\n    {reason_text(one)}; at {node_text(one)}"
 
 
 def _tree(steps: Sequence[Step]) -> Iterator[str]:
@@ -255,12 +245,7 @@ def _cut(text: str) -> str:
 
 
 def _record(place: Place) -> str:
-    return f"{_where(place)}  {instant_text(place.timestamp_ms)}  {_json(place.key)}  {_cut(_json(place.value))}"
-
-
-def _where(place: Place) -> str:
-    partition = "" if place.partition is None else f"/{place.partition}"
-    return f"{place.topic}{partition} offset {place.offset}"
+    return f"{place_text(place)}  {instant_text(place.timestamp_ms)}  {_json(place.key)}  {_cut(_json(place.value))}"
 
 
 def _json(value: object) -> str:

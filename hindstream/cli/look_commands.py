@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -245,6 +246,9 @@ def explain(
         str | None, typer.Option("--record", metavar="PARTITION:OFFSET", help="This record of the sink, not a key's.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Number of source records to show of each kind.")] = _FEW_ROWS,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write the explanation as a page, with a drawing.")
+    ] = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
@@ -265,4 +269,4 @@ def explain(
         raise ConfigurationError("two commits are given", job=job, commit=commit, next_step="leave one of them out")
     asked = Asked(sink, key, window, commit if at is None else at, record)
     given = given_settings(settings, warehouse=warehouse, fork=fork)
-    print_explanation(load_job(reference, fork=given.fork), asked, given, limit=limit, output=output)
+    print_explanation(load_job(reference, fork=given.fork), asked, given, limit=limit, output=output, page=page)

@@ -14,7 +14,7 @@ from statelib.errors.counted import counted
 from statelib.topology import Processor, Sink, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -49,16 +49,31 @@ class _Place:
 
 def topology_picture(topology: Topology) -> Markup:
     """Draws the topology, never wider than a page."""
+    parts = counted(len(topology.sub_topologies), "sub-topology", "sub-topologies")
+    label = f"The topology: {parts}, {counted(len(topology.nodes), 'node')}"
+    return _picture(topology.sub_topologies, label, {})
+
+
+def path_picture(path: Sequence[SubTopology], notes: Mapping[str, str]) -> Markup:
+    """Draws what leads to something.
+
+    Args:
+        path: The sub-topologies, each without what does not lead there.
+        notes: By node, what stands in its box below its name.
+    """
+    nodes = sum(len(sub.nodes) for sub in path)
+    return _picture(path, f"The path: {counted(nodes, 'node')}", notes)
+
+
+def _picture(sub_topologies: Sequence[SubTopology], label: str, notes: Mapping[str, str]) -> Markup:
     frames, top, width = [], 0.0, _NARROWEST
-    for sub in topology.sub_topologies:
+    for sub in sub_topologies:
         places = _places(sub, top)
         width = max(width, max(place.x for place in places) + _BOX + _EDGE)
         bottom = max(place.y for place in places) + _TALL + _EDGE
         frames.append((sub, places, top, bottom))
         top = bottom + _BETWEEN
-    drawn = [part for sub, places, first, last in frames for part in _frame(sub, places, first, last, width)]
-    parts = counted(len(topology.sub_topologies), "sub-topology", "sub-topologies")
-    label = f"The topology: {parts}, {counted(len(topology.nodes), 'node')}"
+    drawn = [part for sub, places, first, last in frames for part in _frame(sub, places, (first, last, width), notes)]
     svg = drawing(_arrowhead(), *drawn, label=label, width=width, height=max(top - _BETWEEN, 1.0))
     return element("div", svg, style=f"min-width: {_NARROWEST:.0f}px")
 
@@ -113,11 +128,14 @@ def _stack(column: Sequence[_Place], x: float, top: float) -> None:
         y = place.y + _DOWN
 
 
-def _frame(sub: SubTopology, places: Sequence[_Place], top: float, bottom: float, width: float) -> Sequence[Markup]:
+def _frame(
+    sub: SubTopology, places: Sequence[_Place], room: tuple[float, float, float], notes: Mapping[str, str]
+) -> Sequence[Markup]:
+    top, bottom, width = room
     frame = element("rect", x=1, y=top + 1, width=width - 2, height=bottom - top - 2, rx=8, class_="frame")
     title = element("text", f"Sub-topology {sub.index}", x=_EDGE, y=top + 20, class_="tick")
     edges = [_edge(before, place) for place in places if place.node for before in place.before]
-    boxes = [_box(place, place.node) for place in places if place.node]
+    boxes = [_box(place, place.node, notes.get(place.node.name)) for place in places if place.node]
     return [frame, title, *edges, *boxes]
 
 
@@ -153,11 +171,12 @@ def _arrowhead() -> Markup:
     return element("defs", marker)
 
 
-def _box(place: _Place, node: Node) -> Markup:
+def _box(place: _Place, node: Node, note: str | None) -> Markup:
     round_ = _TALL / 2 if not isinstance(node, Processor) else 5
     css = "box processor" if isinstance(node, Processor) else "box topic"
     rect = element("rect", x=place.x, y=place.y, width=_BOX, height=_TALL, rx=round_, class_=css)
-    name, below = _texts(node)
+    name, of_node = _texts(node)
+    below = of_node if note is None else note
     middle = place.x + _BOX / 2
     lines = [element("text", _short(name), x=middle, y=place.y + (17 if below else 24), class_="box-name")]
     if below:

@@ -99,3 +99,14 @@ def test_as_data(printed: Any) -> None:
 def test_what_cannot_be_explained(printed: Any, asked: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         printed(**asked)
+
+
+def test_a_page_beside_the_text(printed: Any, tmp_path: Path) -> None:
+    assert "Made by 2 records:" in printed("a", "80", page=tmp_path / "why.html")
+    assert "2 records made it." in (tmp_path / "why.html").read_text()
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_replay(printed: Any, tmp_path: Path) -> None:
+    for page in (tmp_path, tmp_path / "nowhere" / "why.html"):
+        with pytest.raises(ConfigurationError, match="the page cannot be written"):
+            printed("a", "80", page=page)
