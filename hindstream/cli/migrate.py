@@ -8,11 +8,12 @@ import typer
 from rich import box
 from rich.table import Table
 
-from hindstream.console.numbers import count_text, time_text
+from hindstream.console.numbers import count_text, seconds_text, time_text
 from hindstream.console.results import Results
 from hindstream.runs import open_warehouse
-from hindstream.spark.migration import migrate
+from hindstream.spark.migration import fills, migrate
 from statelib.commits import CommitLog
+from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,21 @@ def run(job: Job, settings: Settings, stores: Sequence[str], *, yes: bool, outpu
     made, found = migrate.run(job, settings, stores)
     out.say(f"{job.name}: commit {made.commit} has the migrated stores.")
     print_verified(found, job.name, made.commit, output)
+
+
+def fill(job: Job, settings: Settings, stores: Sequence[str], *, yes: bool, output: Output = "table") -> None:
+    """Prints what filling ``stores`` does, asks, and does it."""
+    out = Results(output)
+    for change in fills.preview(job, settings, stores):
+        out.say(f"{change[0].upper()}{change[1:]}.")
+    if not yes and not typer.confirm("Fill?", err=True):
+        raise typer.Exit(1)
+    made, cost = fills.run(job, settings, stores)
+    out.say(f"{job.name}: commit {made.commit} has the filled stores.")
+    if cost is not None:
+        replayed = counted(cost.records, "record")
+        out.say(f"{replayed} of history replayed in {seconds_text(cost.seconds)}.")
+    out.result({"job": job.name, "commit": made.commit, "stores": list(stores), "fill": cost})
 
 
 def print_verified(found: Sequence[Verified], job: str, commit: int, output: Output = "table") -> None:

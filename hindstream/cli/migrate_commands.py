@@ -79,6 +79,29 @@ def migrate_run(
     run(load_job(job, fork=given.fork), given, store, yes=yes, output=output)
 
 
+@migrate.command("fill")
+def migrate_fill(
+    job: JobReference,
+    store: Annotated[list[str], typer.Option("--store", metavar="NAME", help="A store to fill; may be repeated.")],
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Fill stores by a replay of the job's history, in a separate commit without new records.
+
+    Afterwards they hold what they would hold if the job had always had them. Without a changed topology as well.
+
+    Example: hindstream migrate fill jobs/rates.py:job --store rates
+    """
+    from hindstream.cli.migrate import fill  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    fill(load_job(job, fork=given.fork), given, store, yes=yes, output=output)
+
+
 @migrate.command("verify")
 def migrate_verify(
     job: JobName,

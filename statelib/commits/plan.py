@@ -105,6 +105,7 @@ def plan(
     reset_stores: Collection[str] = (),
     migrate_stores: Collection[str] = (),
     fill_stores: Collection[str] = (),
+    refill: bool = False,
     changelogs: Collection[str] = (),
     recreated_sources: Collection[str] = (),
     max_future: MaxFuture | None = None,
@@ -130,6 +131,7 @@ def plan(
             has changed.
         fill_stores: Names of stores that get what they would hold if the job had always had them, if the topology has
             changed (`statelib.commits.fill`).
+        refill: Whether they are filled even if it has not.
         changelogs: Names of stores that keep a changelog, from the store's first run on. One that does goes on to.
         recreated_sources: Sources whose archives are other tables than those that the job has read, with the same
             records at the same offsets: who says so answers for it.
@@ -172,6 +174,7 @@ def plan(
             reset_stores=reset_stores,
             migrate_stores=migrate_stores,
             fill_stores=fill_stores,
+            refill=refill,
         )
         evolution, archives = settle_schemas(
             settle, archives, before, describe, is_new=head is None or head.fingerprint != job.topology.fingerprint

@@ -32,6 +32,7 @@ def settle_topology(
     reset_stores: Collection[str],
     migrate_stores: Collection[str],
     fill_stores: Collection[str] = (),
+    refill: bool = False,
     write: bool = True,
 ) -> Evolution | None:
     """Writes the description of a job's topology down, and finds how it goes on from the head's state.
@@ -46,21 +47,23 @@ def settle_topology(
         reset_stores: See `statelib.commits.plan`.
         migrate_stores: The same.
         fill_stores: The same.
+        refill: The same.
         write: False: nothing is written down, to see whether it would go on.
 
     Returns:
-        How; None: the state is of the same topology, or there is none.
+        How; None: the state is of the same topology and nothing is refilled, or there is none.
 
     Raises:
         ConfigurationError: The state does not fit the topology, or nobody can tell whether it does.
     """
-    if head is not None and head.fingerprint == fingerprint and head.format_version >= _DESCRIBED_FROM_VERSION:
+    is_same = head is not None and head.fingerprint == fingerprint and not refill
+    if is_same and head is not None and head.format_version >= _DESCRIBED_FROM_VERSION:
         return None
     now = None if describe is None else describe()
     if now is not None and write:
         warehouse.put_if_absent(Runs(warehouse, job).layout.topology(fingerprint), now.encode())
         step("plan.topology-described")
-    if head is None or head.fingerprint == fingerprint:
+    if head is None or is_same:
         return None
     return follow_up(
         warehouse,

@@ -25,7 +25,7 @@ COMMANDS = (
     "fork", "drop", "diff", "try", "repair",
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "republish", "lag", "clean")
-MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")
+MIGRATE_COMMANDS = ("plan", "run", "fill", "verify", "rollback")
 TOPIC_COMMANDS = ("history", "restore", "compact")
 
 
