@@ -20,6 +20,7 @@ from hindstream.console.rows import rows_of, write_rows
 from hindstream.slices import time_of
 from statelib.columns.windowed_type import is_windowed_struct
 from statelib.commits import topic_path
+from statelib.commits.topic_writers import sought
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage.storage import existing_storage
@@ -63,7 +64,8 @@ def print_records(
         InputError: A file of the topic cannot be read.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
-    archive = TopicVersion.open(warehouse.uri(topic_path(topic)), options=warehouse.options)
+    with sought(warehouse, topic):
+        archive = TopicVersion.open(warehouse.uri(topic_path(topic)), options=warehouse.options)
     within = _bounded(_bounded(Stretch(), "from", start), "to", end)
     keys = [] if key is None else keys_of(key, archive.table_schema.field("key").type)
     rows = _rows(archive, [partition] if partition is not None else None, within, keys)

@@ -13,6 +13,7 @@ from hindstream.console.results import Results
 from hindstream.runs import file_policy, now_ms, open_warehouse
 from statelib.commits.layout import topic_path
 from statelib.commits.source_files import compact_topic
+from statelib.commits.topic_writers import sought
 from statelib.errors.counted import counted
 from statelib.topics.other_writers import history, restore
 
@@ -31,7 +32,9 @@ def print_history(topic: str, settings: Settings, output: Output = "table") -> N
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in ("version", "made", "operation", "by"):
         table.add_column(name, no_wrap=True)
-    for made in history(warehouse.uri(topic_path(topic)), options=warehouse.options):
+    with sought(warehouse, topic):
+        versions = list(history(warehouse.uri(topic_path(topic)), options=warehouse.options))
+    for made in versions:
         when = "" if made.time_ms is None else time_text(made.time_ms).removesuffix(" UTC")
         table.add_row(str(made.version), when, made.operation, "Hindstream" if made.is_ours else made.by)
         out.result(made)
@@ -46,7 +49,8 @@ def restore_topic(topic: str, settings: Settings, version: int, *, yes: bool, ou
     """
     warehouse, out = open_warehouse(settings), Results(output)
     uri = warehouse.uri(topic_path(topic))
-    later = list(history(uri, version, options=warehouse.options))
+    with sought(warehouse, topic):
+        later = list(history(uri, version, options=warehouse.options))
     for made in reversed(later):
         by = "Hindstream" if made.is_ours else made.by
         out.say(f"Version {made.version}, {made.operation} by {by}, is undone.")
@@ -64,10 +68,9 @@ def compact(topic: str, settings: Settings, *, despite_others: bool, output: Out
     Raises:
         ConfigurationError: There is none, a job writes it, or another program has.
     """
-    out = Results(output)
-    done = compact_topic(
-        open_warehouse(settings), topic, file_policy(settings), now_ms=now_ms(), despite_others=despite_others
-    )
+    warehouse, out = open_warehouse(settings), Results(output)
+    with sought(warehouse, topic):
+        done = compact_topic(warehouse, topic, file_policy(settings), now_ms=now_ms(), despite_others=despite_others)
     if done.replaced:
         out.say(f"{topic}: {counted(done.replaced, 'file')} became {done.files}; it has {done.left} now.")
     else:

@@ -11,6 +11,7 @@ from rich.table import Table
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import bytes_text, count_text, duration_text, time_text
 from hindstream.console.output import standard_output
+from statelib.commits.topic_writers import sought
 from statelib.storage.storage import existing_storage
 from statelib.topics.delta_log import ArchiveNotFoundError
 from statelib.topics.places import archive_path
@@ -66,7 +67,8 @@ def print_topic(topic: str, settings: Settings, output: Output, *, scan: bool) -
         InputError: A file of it cannot be read.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
-    archive = TopicVersion.open(warehouse.uri(archive_path(topic)), options=warehouse.options)
+    with sought(warehouse, topic):
+        archive = TopicVersion.open(warehouse.uri(archive_path(topic)), options=warehouse.options)
     found = summarize(archive)
     if scan:
         found = scanned(archive, found)
