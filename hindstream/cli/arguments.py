@@ -10,6 +10,7 @@ import typer
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
+    from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
 Stopped = Annotated[
@@ -127,11 +128,21 @@ def job_name(reference: str, settings: Settings) -> str:
     Raises:
         ConfigurationError: No job can have that name, or there is none where it is said to be.
     """
+    return named_job(reference, settings.fork)[0]
+
+
+def named_job(reference: str, fork: str | None) -> tuple[str, Job | None]:
+    """The name of a job that is given by name or by where it is, and the job; None: only its name is given.
+
+    Raises:
+        ConfigurationError: No job can have that name, or there is none where it is said to be.
+    """
     if ":" not in reference and not reference.endswith(".py"):
         from statelib.commits.job_names import check_job_name  # noqa: PLC0415
 
         check_job_name(reference)
-        return reference
+        return reference, None
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    return load_job(reference, fork=settings.fork).name
+    job = load_job(reference, fork=fork)
+    return job.name, job

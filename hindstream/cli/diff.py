@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from statelib.comparison.jobs import JobDifferences
     from statelib.comparison.matches import Way
     from statelib.comparison.sinks import JobCommit
+    from statelib.job.job import Job
     from statelib.settings.settings import Settings
+    from statelib.storage import Storage
 
 DIFFERENT = 1
 """The exit code where there are differences."""
@@ -65,6 +67,8 @@ class Asked:
         limit: How many examples are shown of each kind.
         stores: See `compare_stores`; None: none.
         within: Rows of which time.
+        explained: A's job and B's, to explain the first difference with; of each None: it is not known. None: it is not
+            asked for.
         page: A file for the page; None: there is none.
     """
 
@@ -75,6 +79,7 @@ class Asked:
     page: Path | None = None
     stores: Sequence[str] | None = None
     within: Interval = ALL_TIMES
+    explained: tuple[Job | None, Job | None] | None = None
 
 
 def rules_of(tolerances: Sequence[str], ignored: Sequence[str]) -> Rules:
@@ -149,13 +154,31 @@ def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings
             within=asked.within,
             stores=None if asked.stores is None else StoresAsked(Path(settings.state_dir), asked.stores),
         )
+    data, lines, reasons = _data(found), list(_lines(found)), list[str]()
+    if asked.explained is not None:
+        explained, reasons = _explained(warehouse, found, asked.explained, asked.limit, settings)
+        data |= {"explained": explained}
+        lines += ["", *reasons]
     if output == "json":
-        print_json(json.loads(readable_json(_data(found))))
+        print_json(json.loads(readable_json(data)))
     else:
-        typer.echo("\n".join(_lines(found)))
+        typer.echo("\n".join(lines))
     if asked.page is not None:
-        _write_page(asked.page, found)
+        _write_page(asked.page, found, reasons)
     return not found.is_empty
+
+
+def _explained(
+    warehouse: Storage, found: JobDifferences, jobs: tuple[Job | None, Job | None], limit: int, settings: Settings
+) -> tuple[dict[str, object] | None, list[str]]:
+    """The first difference explained, as data and as text."""
+    from hindstream.cli.diff_explained import explain_first_difference, explained_data, explained_lines  # noqa: PLC0415
+    from hindstream.spark.phases.task_work import task_settings  # noqa: PLC0415
+
+    explained = explain_first_difference(warehouse, found.sinks, jobs, task_settings(warehouse, settings))
+    if explained is None:
+        return None, ["There is no difference of sinks to explain."]
+    return explained_data(explained, jobs), list(explained_lines(explained, limit))
 
 
 def _data(found: JobDifferences) -> dict[str, object]:
@@ -163,10 +186,10 @@ def _data(found: JobDifferences) -> dict[str, object]:
     return {"is_empty": found.is_empty, **json_data(found.sinks), **json_data(parts)}
 
 
-def _write_page(file: Path, found: JobDifferences) -> None:
+def _write_page(file: Path, found: JobDifferences, reasons: Sequence[str]) -> None:
     from hindstream.report.difference_page import difference_page  # noqa: PLC0415 - templates, for this option alone
 
-    file.write_text(difference_page(found), encoding="utf-8")
+    file.write_text(difference_page(found, reasons), encoding="utf-8")
     typer.echo(f"The page is {file}.", err=True)
 
 

@@ -79,7 +79,7 @@ def print_explanation(
     found = _found(job, asked, warehouse)
     explanation = explain(job, warehouse, task_settings(warehouse, settings), found, commit=asked.commit)
     if output == "json":
-        print_json(_data(job, explanation))
+        print_json(explanation_data(job, explanation))
     else:
         typer.echo("\n".join(_lines(explanation, limit)))
     if page is not None:
@@ -114,29 +114,30 @@ def _found(job: Job, asked: Asked, warehouse: Storage) -> Found:
     return find_result(warehouse, job.name, sink, keys, commit=asked.commit, window_start_ms=start_ms)
 
 
-def _data(job: Job, explanation: Explanation) -> dict[str, Any]:
+def explanation_data(job: Job, explanation: Explanation) -> dict[str, Any]:
+    """An explanation for a program."""
     return {
         "job": job.name,
         "commit": explanation.result.commit,
-        "result": _place_data(explanation.result.place),
+        "result": place_data(explanation.result.place),
         "reproduced": explanation.reproduced,
         "minimal": explanation.minimal,
         "drops_known": explanation.drops_known,
         "replayed_records": explanation.replayed_records,
-        "contributions": [{**_place_data(one.record), "last": one.last} for one in explanation.contributions],
+        "contributions": [{**place_data(one.record), "last": one.last} for one in explanation.contributions],
         "dropped": [
             {
-                **_place_data(one.record),
+                **place_data(one.record),
                 "node": one.node,
                 "line": None if one.line is None else one.line._asdict(),
                 "rule": one.rule,
                 "lateness_ms": one.lateness_ms,
                 "clock_ms": one.clock_ms,
-                "duplicate_of": None if one.duplicate_of is None else _place_data(one.duplicate_of),
+                "duplicate_of": None if one.duplicate_of is None else place_data(one.duplicate_of),
             }
             for one in explanation.dropped
         ],
-        "looked_at": [_place_data(one) for one in explanation.looked_at],
+        "looked_at": [place_data(one) for one in explanation.looked_at],
         "steps": [
             {
                 "node": step.node,
@@ -153,7 +154,8 @@ def _data(job: Job, explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _place_data(place: Place) -> dict[str, Any]:
+def place_data(place: Place) -> dict[str, Any]:
+    """A record for a program."""
     return {
         "topic": place.topic,
         "partition": place.partition,
@@ -187,7 +189,7 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[str]:
     if explanation.looked_at:
         yield ""
         yield f"Looked at, and of no effect: {counted(len(explanation.looked_at), 'record')}"
-        yield from _limited([f"  {_record(one)}" for one in explanation.looked_at], limit)
+        yield from _limited([f"  {record_text(one)}" for one in explanation.looked_at], limit)
     yield ""
     yield "How it went, from the result up to the sources:"
     yield from _tree(explanation.steps)
@@ -200,11 +202,11 @@ def _limited(lines: Sequence[str], limit: int) -> Iterator[str]:
 
 
 def _contribution(one: Contribution) -> str:
-    return f"  {_record(one.record)}{'  <- then the result was written' if one.last else ''}"
+    return f"  {record_text(one.record)}{'  <- then the result was written' if one.last else ''}"
 
 
 def _drop(one: Dropped) -> str:
-    return f"  {_record(one.record)}\n    {reason_text(one)}; at {node_text(one)}"
+    return f"  {record_text(one.record)}\n    {reason_text(one)}; at {node_text(one)}"
 
 
 def _tree(steps: Sequence[Step]) -> Iterator[str]:
@@ -244,7 +246,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
 
 
-def _record(place: Place) -> str:
+def record_text(place: Place) -> str:
+    """Where a record is, and what it says."""
     return f"{place_text(place)}  {instant_text(place.timestamp_ms)}  {_json(place.key)}  {_cut(_json(place.value))}"
 
 

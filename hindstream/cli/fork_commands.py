@@ -22,6 +22,7 @@ from hindstream.cli.arguments import (
     Warehouse,
     given_settings,
     job_and_commit,
+    named_job,
 )
 from statelib.errors.kinds import ConfigurationError
 
@@ -87,6 +88,9 @@ def diff(
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Explain the first difference. Replays; jobs as FILE.py:NAME.")
+    ] = False,
     all_stores: AllStores = False,
 ) -> None:
     """Compare the sinks of two jobs, or of two commits. The exit code is 0 if they are equal, and 1 if they differ.
@@ -96,9 +100,12 @@ def diff(
     Example: hindstream diff flight-delays longer-grace
     """
     from hindstream.cli.diff import Asked, interval_of, print_difference, rules_of  # noqa: PLC0415
+    from hindstream.runs import split_commit  # noqa: PLC0415
     from statelib.comparison.sinks import JobCommit  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
+    of_a = named_job(split_commit(a)[0], None)
+    of_b = named_job(split_commit(b)[0], given.fork)  # the new version is what the setting is about
     asked = Asked(
         sinks or (),
         by,
@@ -107,6 +114,7 @@ def diff(
         page,
         stores or (() if all_stores else None),
         interval_of(since, until),
+        (of_a[1], of_b[1]) if explain else None,
     )
-    one, other = (JobCommit(*job_and_commit(reference, given)) for reference in (a, b))
+    one, other = JobCommit(of_a[0], split_commit(a)[1]), JobCommit(of_b[0], split_commit(b)[1])
     print_difference(one, other, asked, given, output=output)

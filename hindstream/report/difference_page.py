@@ -25,7 +25,7 @@ from hindstream.report.rendering import render
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from statelib.comparison.difference import Difference, Example, FieldDifference
     from statelib.comparison.jobs import JobDifferences
@@ -70,8 +70,13 @@ class _Part:
     examples: tuple[tuple[str, int, tuple[_Shown, ...]], ...]
 
 
-def difference_page(found: JobDifferences) -> str:
-    """The HTML of the page: one file, without script, that needs no network."""
+def difference_page(found: JobDifferences, reasons: Sequence[str] = ()) -> str:
+    """The HTML of the page: one file, without script, that needs no network.
+
+    Args:
+        found: What was found.
+        reasons: The first difference explained, as lines.
+    """
     a, b = side_name(found.a), side_name(found.b)
     sinks = found.sinks.sinks
     stores = found.stores.stores if found.stores is not None else ()
@@ -91,6 +96,7 @@ def difference_page(found: JobDifferences) -> str:
         "legend": [(css, title) for _, title, css in KINDS],
         "compared": [(sink_name(sink), sink.difference) for sink in sinks],
         "stores": [(store_name(store), store.difference) for store in stores],
+        "reasons": "\n".join(reasons),
         "dropped": dropped(found.ledgers),
         "differing": [
             _part(name, difference)

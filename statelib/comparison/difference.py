@@ -75,6 +75,8 @@ class Difference:
         times: When what differs happened.
         common_key: What the keys of all rows that differ have in common: by path (``key``, ``key.origin``) the value.
         is_compared: False: keys of such types cannot be compared.
+        first: The first row by time that differs; None: there is none.
+        first_ms: Its time: see `statelib.comparison.times.times_of`; None: it has none.
     """
 
     way: Way
@@ -91,6 +93,8 @@ class Difference:
     times: TimeCounts | None
     common_key: dict[str, Any] = field(default_factory=dict)
     is_compared: bool = True
+    first: Example | None = None
+    first_ms: int | None = None
 
     @property
     def compared(self) -> int:

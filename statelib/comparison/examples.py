@@ -58,6 +58,11 @@ class Examples:
         both = made if self._table is None else pa.concat_tables([self._table, made])
         self._table = both.sort_by([(name, "ascending") for name in names]).slice(0, self._limit)
 
+    @property
+    def least(self) -> Any:
+        """What the first row has in the first column of the order; None: nothing, or there are no rows."""
+        return None if self._table is None else self._table.column("order0")[0].as_py()
+
     def result(self) -> tuple[Example, ...]:
         """Those that come first."""
         if self._table is None:

@@ -254,5 +254,6 @@ def _of_columns(found: Difference) -> Difference:
         rows_b=found.equal + found.changed + found.only_b,
         schema=tuple(replace(field, path=path(field.path)) for field in found.schema),
         fields=tuple(replace(field, path=path(field.path)) for field in found.fields),
+        first=None if found.first is None else example(found.first),
         examples={kind: tuple(map(example, rows)) for kind, rows in found.examples.items()},
     )

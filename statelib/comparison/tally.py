@@ -57,6 +57,7 @@ class Tally:
         self._common_key = CommonKey()
         places = (a.place_of, b.place_of)
         self._examples = {kind: Examples(examples, places) for kind in ("changed", "only_a", "only_b")}
+        self._first = {kind: Examples(1, places) for kind in self._examples}
         self.equal = 0
         self._counts = {"only_a": 0, "only_b": 0, "changed": 0}
 
@@ -70,7 +71,7 @@ class Tally:
         sides = (rows, None) if kind == "only_a" else (None, rows)
         if self._taker is not None:
             self._taker.take(*sides)
-        self._examples[kind].add(self._order(rows), sides, no_fields(len(rows)))
+        self._show(kind, sides, no_fields(len(rows)))
 
     def add_pairs(self, a: pa.Table, b: pa.Table) -> None:
         """Compares rows of both sides, row by row."""
@@ -98,7 +99,7 @@ class Tally:
         self._count_times("changed", a)
         names = [field.path for field in self._compared]
         fields = names_of([differs[rows] for differs in changed], names, len(rows))
-        self._examples["changed"].add(self._order(a, b), (a, b), fields)
+        self._show("changed", (a, b), fields)
 
     def result(self, rows: tuple[int, int], shared: int) -> Difference:
         """All that was found.
@@ -112,6 +113,8 @@ class Tally:
             for path, changed in self._changed_of.items()
             if changed
         ]
+        by_time = [(one.least, one.result()[0]) for one in self._first.values() if one.result()]
+        first_ms, first = min(by_time, key=lambda row: (row[0] is None, row[0] or 0), default=(None, None))
         return Difference(
             way=self._way,
             rows_a=rows[0],
@@ -126,7 +129,17 @@ class Tally:
             examples={kind: examples.result() for kind, examples in self._examples.items()},
             times=self._times.result(),
             common_key=self._common_key.result(),
+            first=first,
+            first_ms=first_ms,
         )
+
+    def _show(self, kind: str, sides: tuple[pa.Table | None, pa.Table | None], fields: pa.Array) -> None:
+        there = [rows for rows in sides if rows is not None]
+        order, times = self._order(*there), times_of(there[0])
+        self._examples[kind].add(order, sides, fields)
+        if times is None:
+            times = pa.nulls(len(fields), pa.int64())
+        self._first[kind].add([times, *order], sides, fields)
 
     def _count_times(self, kind: str, rows: pa.Table) -> None:
         times = times_of(rows)

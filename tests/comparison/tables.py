@@ -90,7 +90,8 @@ def without_places(found: Difference) -> Difference:
         kind: tuple(replace(example, a=content(example.a), b=content(example.b)) for example in rows)
         for kind, rows in found.examples.items()
     }
-    return replace(found, examples=examples)
+    first = found.first and replace(found.first, a=content(found.first.a), b=content(found.first.b))
+    return replace(found, examples=examples, first=first)
 
 
 FLOATS = st.sampled_from([0.0, -0.0, 1.0, 1.5, -2.0, 1e300, math.nan, math.inf, 0.1, 0.1 + 1e-12])

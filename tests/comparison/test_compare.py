@@ -38,6 +38,12 @@ def key_of(example):
     return plain(key)
 
 
+def _time_ms(example):
+    is_windowed = isinstance(example.key, dict)
+    time = example.key["window_start"] if is_windowed else (example.a or example.b)["timestamp"]
+    return round(time.timestamp() * 1000)
+
+
 def check(found, brute):
     assert (found.equal, found.only_a, found.only_b, found.changed) == (
         brute.equal, len(brute.only_a), len(brute.only_b), len(brute.changed),
@@ -48,6 +54,11 @@ def check(found, brute):
         assert {field.path: field.changed for field in found.fields} == dict(brute.fields)
         assert Counter(name for example in found.examples["changed"] for name in example.fields) == brute.fields
     assert found.is_empty == (not found.only_a and not found.only_b and not found.changed)
+    shown = [example for kind in ("changed", "only_a", "only_b") for example in found.examples[kind]]
+    times = [_time_ms(example) for example in shown]
+    assert found.first_ms == min(times, default=None)
+    of_that_time = [repr(example) for example, time in zip(shown, times, strict=True) if time == found.first_ms]
+    assert repr(found.first) in of_that_time or not shown  # NaN is not NaN
     if found.times is not None:
         counted = [sum(getattr(found.times, kind)) for kind in ("only_a", "only_b", "changed")]
         assert counted == [found.only_a, found.only_b, found.changed]

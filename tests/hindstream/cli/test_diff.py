@@ -210,7 +210,7 @@ import pyarrow.compute as pc
 from hindstream import Job, StreamsBuilder
 
 builder = StreamsBuilder("once")
-once = builder.stream("events").deduplicate_by_key_value(pc.field("value", "id"), timedelta(seconds=5))
+once = builder.stream("events").deduplicate_by_key_value(pc.field("value", "id"), timedelta(seconds={seconds}))
 once.to("unique{suffix}")
 job = Job("{name}", builder.build())
 """
@@ -218,19 +218,25 @@ job = Job("{name}", builder.build())
 
 @pytest.mark.slow
 def test_two_files_of_jobs(folder) -> None:
-    for file, name, suffix in (("old.py", "once", ""), ("new.py", "shorter", ".shorter")):
-        (folder / file).write_text(FILE.format(name=name, suffix=suffix))
+    for file, name, suffix, seconds in (("old.py", "once", "", 60), ("new.py", "shorter", ".shorter", 5)):
+        (folder / file).write_text(FILE.format(name=name, suffix=suffix, seconds=seconds))
 
     def diff(*options):
         given = ("diff", "old.py:job", "new.py:job", "--warehouse", "warehouse", "--output", "json", "--limit", "1000")
         ended = hindstream(*given, *options, cwd=folder)
         return ended.returncode, json.loads(ended.stdout)
 
-    code, whole = diff("--sink", "unique=unique", "--stores")
+    code, whole = diff("--sink", "unique=unique", "--stores", "--explain", "--page", "why.html")
     code_later, later = diff("--since", "1970-01-01T00:00:40Z", "--by", "order", "--tolerance", "value.amount=1e9")
     assert (code, code_later) == (1, 1)
     assert [(sink["a"], sink["b"]) for sink in whole["sinks"]] == [("unique", "unique")]
     assert len(whole["stores"]["stores"]) == 1
+    explained = whole["explained"]
+    assert explained["why_not_a"] == "it has no such row"
+    first = min(_of_unique(whole)["examples"]["only_b"], key=lambda row: row["b"]["timestamp"])
+    assert explained["example"]["b"]["timestamp"] == first["b"]["timestamp"]
+    assert explained["why_not_b"].startswith("commit 1 was made by another topology than the job has now")
+    assert f"B is not explained: {explained['why_not_b']}" in unescape((folder / "why.html").read_text())
     assert "stores" not in later
     assert _of_unique(later)["way"] == "order"
     assert 0 < _compared(_of_unique(later)) < _compared(_of_unique(whole))
