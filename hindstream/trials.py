@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _NO_RULES = Rules()
 
+FORK_PREFIX = "try-"
+"""How the names of forks begin that are dropped when they have been compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Against:
@@ -254,7 +257,20 @@ def drop_dead_trials(job: str, settings: Settings) -> list[str]:
                 dropped.append(name)
         base = forked_from(warehouse, of)
         of = None if base is None else base.job
+    for name in _half_dropped(warehouse):
+        _drop(warehouse, name, settings)
+        dropped.append(name)
     return dropped
+
+
+def _half_dropped(warehouse: Storage) -> list[str]:
+    """Forks of trials of which nothing but the record of the drop is left."""
+    names = (path.rpartition("/")[2] for path in warehouse.folders("jobs"))
+    return [
+        name
+        for name in names
+        if name.startswith(FORK_PREFIX) and is_being_dropped(warehouse, name) and holder_of(warehouse, name) is None
+    ]
 
 
 def _is_there(warehouse: Storage, job: str, name: str) -> bool:

@@ -163,9 +163,11 @@ class _Steps:
 
     def _name(self) -> str:
         """The fork's: the same in all tasks of a run and their retries, and in no other run."""
+        from hindstream.trials import FORK_PREFIX  # noqa: PLC0415
+
         context = get_current_context()
         run = f"{context['ti'].dag_id}/{context['run_id']}/{self._group_id}"
-        return f"try-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
+        return f"{FORK_PREFIX}{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
 
 def _trial(data: Any) -> Trial:

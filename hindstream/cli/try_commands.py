@@ -72,10 +72,11 @@ def try_(
 
     from hindstream.cli.diff import Asked, interval_of, rules_of  # noqa: PLC0415
     from hindstream.cli.try_version import Tried, try_version  # noqa: PLC0415
+    from hindstream.trials import FORK_PREFIX  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, engine=engine)
     rules = rules_of(tolerances or (), ignored or ())
     of_stores = stores or (() if all_stores else None)
     asked = Asked(sinks or (), by, rules, limit, page, of_stores, interval_of(since, until))
-    fork = keep or f"try-{secrets.token_hex(4)}"
+    fork = keep or f"{FORK_PREFIX}{secrets.token_hex(4)}"
     try_version(Tried(new, against, start, end, fork, keep is not None), asked, given, output=output)

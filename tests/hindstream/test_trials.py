@@ -13,12 +13,14 @@ import pyarrow as pa
 import pytest
 
 import hindstream as library
+from hindstream import trials
 from hindstream.cli.main import app
 from hindstream.trials import drop_dead_trials
 from statelib import load_job
 from statelib.commits.drop_fork import drop_fork
 from statelib.commits.expiry import expire_before
 from statelib.commits.forks import forks_of
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.user_code import forget_files
 from statelib.settings.settings import Settings
@@ -192,6 +194,48 @@ def test_what_is_refused(pipeline, tries, arguments, told) -> None:
     with pytest.raises(ConfigurationError, match=told):
         tries("new.py:job", *arguments)
     assert paths(pipeline.warehouse) == before
+
+
+class _Stopped(BaseException):
+    """The process ends."""
+
+
+def ended_process() -> int:
+    """The id of a process that is gone."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+ARGUMENTS = ("new.py:job", "--against", "old.py:job", "--to", "70000")
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_killed", [False, True], ids=["it cleans up", "the next one cleans up"])
+def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed) -> None:
+    before, steps = paths(pipeline.warehouse), []
+    with observed(steps.append):
+        assert tries(*ARGUMENTS).code == 1
+    names = dict.fromkeys(steps)
+    assert {name.partition(".")[0] for name in names} >= {"fork", "commit", "drop"}
+    gone = ended_process()
+    for name in names:
+        at = {"is_there": True}
+
+        def stop(passed: str, name: str = name, at: dict[str, bool] = at) -> None:
+            if passed == name and at.pop("is_there", False):
+                raise _Stopped
+
+        with monkeypatch.context() as patched:
+            patched.setattr(trials.os, "getpid", lambda: gone)
+            if is_killed and not name.startswith("drop."):
+                patched.setattr(trials, "drop", lambda *_, **__: None)
+            with observed(stop), pytest.raises(_Stopped):
+                tries(*ARGUMENTS)
+        if is_killed or name.startswith("drop."):
+            assert tries("old.py:job", "--from", "80000").code == 0
+        assert paths(pipeline.warehouse) == before, name
 
 
 def begun(folder: Path) -> tuple[subprocess.Popen[str], str]:
