@@ -142,7 +142,7 @@ def replay(trial: Trial, new: Job, old: Job | None, settings: Settings) -> None:
     Raises:
         HindstreamError: That of the phase that failed.
     """
-    as_it_is = settings.model_copy(update={"reset_stores": (), "migrate_stores": ()})
+    as_it_is = settings.model_copy(update={"fill_stores": (), "reset_stores": (), "migrate_stores": ()})
     with Progress(f"trying {trial.job}", sum(len(side.ends) for side in trial.sides), unit="slices") as progress:
         for side, job, given in ((trial.old, old, as_it_is), (trial.new, new, settings)):
             if side is not None and job is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.documents.manifests import Commit, Plan, SourceTopic
+    from statelib.documents.topologies import TopologyDescription
     from statelib.storage import Storage
     from statelib.task import TaskSettings
     from statelib.topology import Topology
@@ -53,10 +54,10 @@ def slices_until(warehouse: Storage, job: str, topology: Topology, topic: str, c
             what = f"commit {one.commit} was {one.instead_of_replay}: its state came from elsewhere"
             step = "explain results of a job that began with an empty state"
             raise ConfigurationError(what, job=one.job, next_step=step)
-        runs = Runs(warehouse, one.job)
         if one.fingerprint != topology.fingerprint:
-            _check_same(same, one, runs, topic)
-        plan = runs.plan_of(one)
+            described = Runs(warehouse, one.job).topology(one.fingerprint)
+            _check_same(same, one, described, _filled(commits, behind=one), topic)
+        plan = Runs(warehouse, one.job).plan_of(one)
         known = {source.topic for source in plan.sources}
         newest = {name: source for name, source in sources.items() if name in topology.source_topics}
         read = [
@@ -81,15 +82,24 @@ def _sources(warehouse: Storage, commits: Sequence[Commit]) -> dict[str, SourceT
     }
 
 
-def _check_same(same: SamePath, one: Commit, runs: Runs, topic: str) -> None:
+def _filled(commits: Sequence[Commit], *, behind: Commit) -> set[str]:
+    """The stores that were filled by commits behind one."""
+    later = commits[commits.index(behind) + 1 :]
+    return {store for one in later if one.evolution is not None for store in one.evolution.filled}
+
+
+def _check_same(
+    same: SamePath, one: Commit, described: TopologyDescription | None, filled: set[str], topic: str
+) -> None:
     """Makes sure that a commit's topology, which was another one, led to the topic as the present one does."""
-    difference = same.difference(runs.topology(one.fingerprint))
+    difference = same.difference(described, filled)
     if difference is None:
         return
     what = f"commit {one.commit} was made by another topology than the job has now ({difference})"
     step = (
         "explain it with the job's file of that time; or replay this one from the beginning, and explain the result of"
-        " that fork: hindstream try FILE.py:NAME --keep NEW"
+        " that fork: hindstream try FILE.py:NAME --keep NEW; results of stores that were filled (--set fill_stores=...)"
+        " can be explained"
     )
     raise ConfigurationError(what, job=one.job, topic=topic, next_step=step)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statelib import Deduplicated, Materialized, StreamsBuilder, TimeWindows, count
-from statelib.commits.fork import fork
+from statelib.commits.fork import fork, fork_from_beginning
 from statelib.commits.layout import fork_topic
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, result_at
@@ -113,6 +113,34 @@ def test_what_led_there_in_another_way_is_named(pipeline: Pipeline, tmp_path: Pa
     assert "not the same as now" in str(refused.value)
     assert "hindstream try FILE.py:NAME --keep NEW" in str(refused.value)
     assert "KSTREAM-AGGREGATE-0000000003: not the same as now" in str(refused.value)
+
+
+def test_what_was_filled_is_as_if_it_had_always_been_there(pipeline: Pipeline, tmp_path: Path) -> None:
+    fork(pipeline.warehouse, pipeline.name, "new", 2, now_ms=0)
+    topology = branches(30)
+    renamed = topology.with_sinks({topic: fork_topic(topic, "new") for topic in topology.sink_topics})
+    made = Pipeline(tmp_path / "new", renamed, "new", warehouse=pipeline.warehouse.uri(""))
+    made.run(fill_stores=["counted"])
+    fork_from_beginning(pipeline.warehouse, pipeline.name, "whole")
+    whole = Pipeline(
+        tmp_path / "whole",
+        topology.with_sinks({topic: fork_topic(topic, "whole") for topic in topology.sink_topics}),
+        "whole",
+        warehouse=pipeline.warehouse.uri(""),
+    )
+    whole.run()
+    always = {row[2:]: row[:2] for row in map(_hashable, whole.output(fork_topic(OUT, "whole")))}
+    results = made.output(fork_topic(OUT, "new"))
+    assert len(results) > 3
+    for partition, offset, *row in results[-3:]:
+        ours, theirs = of_fork(made, partition, offset), of_fork(whole, *always[_hashable((0, 0, *row))[2:]])
+        assert (ours.reproduced, ours.minimal) == (True, True)
+        assert ours.contributions == theirs.contributions
+        assert ours.dropped == theirs.dropped
+
+
+def _hashable(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*row[:2], *map(str, row[2:]))
 
 
 def test_forks_of_forks(pipeline: Pipeline, tmp_path: Path) -> None:
