@@ -63,6 +63,7 @@ def _table(found: list[JobSummary]) -> Table:
 def _state(one: JobSummary) -> str:
     parts = (
         f"fork of {one.forked_from.job}@{one.forked_from.commit}" if one.forked_from else "",
+        f"serves the readers of {', '.join(one.serves)}" if one.serves else "",
         f"held by {one.hold.holder}" if one.hold else "",
         f"run {one.open_run.run_id} {one.open_run.state}" if one.open_run else "",
         "sealed" if one.is_sealed else "",

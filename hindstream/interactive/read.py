@@ -11,6 +11,7 @@ import pyarrow as pa
 from hindstream.interactive.frames import Frames
 from statelib.commits import published_through
 from statelib.commits.archives import open_archive_if_present
+from statelib.commits.promotion import serving
 from statelib.commits.sink_history import sink_history
 from statelib.commits.standing import standing_commit
 from statelib.errors.did_you_mean import did_you_mean
@@ -67,6 +68,7 @@ def read(
     *,
     job: str,
     commit: int | Literal["latest"] = "latest",
+    promoted: bool = True,
     warehouse: str | PathLike[str] | None = None,
     **settings: object,
 ) -> CommittedSink:
@@ -78,6 +80,9 @@ def read(
         late = hindstream.read("flight-delays-late", job="flight-delays", commit=delays.commit)  # the same instant
         delays.to_pandas()
 
+    If a fork was promoted over the job, the fork is read: ``delays.job`` says who was. With a commit, or with
+    ``promoted=False``, it is the job itself.
+
     What is published, rolled back or merged later does not change what is read, as long as maintenance keeps the files.
     ``job="flight-delays@6"`` is the same as ``commit=6``.
 
@@ -85,6 +90,7 @@ def read(
         sink: The sink. Of a fork: as the job calls it that was not forked itself.
         job: The job's name.
         commit: The commit; ``latest``: the newest one that all sinks show.
+        promoted: Whether to read the fork that was promoted over the job, if one was and no commit is given.
         warehouse: Root of all durable data, a directory or URL; None: as environment and file say.
         settings: Other settings, by name; they override environment and file.
 
@@ -97,6 +103,8 @@ def read(
     given = load_settings({**settings, "warehouse": root})
     store = existing_storage(given.warehouse, given.store_options)
     job, n = _job_and_commit(job, commit)
+    if n is None and promoted:
+        job = serving(store, job)
     number = _latest(store, job) if n is None else n
     history = sink_history(store, job, number)
     if sink not in history:

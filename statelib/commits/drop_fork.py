@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.forks import begins_empty, forked_from, forks_of, holder_of
+from statelib.commits.forks import ancestors, begins_empty, forked_from, forks_of, holder_of
 from statelib.commits.hold import check_free
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.maintain import free_state
+from statelib.commits.promotion import check_serves_nobody
 from statelib.commits.rollback import check_no_replay_open
 from statelib.documents.upkeep import Dropping, Hold
 from statelib.errors.fault_points import step
@@ -59,7 +60,8 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
         supersede: Whether to drop it although a run of it is open, which nobody runs any more.
 
     Raises:
-        ConfigurationError: The job is no fork; other forks stand on it; somebody holds it; or a run is open.
+        ConfigurationError: The job is no fork; other forks stand on it; it serves the readers of another job; somebody
+            holds it; or a run is open.
     """
     check_job_name(job)
     check_free(warehouse, job, _HOLDER)
@@ -67,6 +69,7 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
     if record is None:
         record = _begin(warehouse, job, now_ms=now_ms, supersede=supersede)
     _check_no_forks(warehouse, job)
+    check_serves_nobody(warehouse, job)
     layout = JobLayout(job)
     files = size_bytes = 0
     gone = []
@@ -81,10 +84,10 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
         step("drop.topic-gone")
     count, size = _delete(warehouse, layout.root, but={layout.dropping, layout.hold})
     step("drop.folder-gone")
-    ancestors = list(_ancestors(warehouse, record.forked_from))
+    above = list(ancestors(warehouse, record.forked_from))
     warehouse.delete(JobLayout(record.forked_from).fork(job))
     step("drop.reference-gone")
-    for ancestor in ancestors:
+    for ancestor in above:
         free_state(warehouse, ancestor)
     warehouse.delete(layout.hold)
     step("drop.released")
@@ -106,6 +109,7 @@ def _begin(warehouse: Storage, job: str, *, now_ms: int, supersede: bool) -> Dro
         if head:
             check_no_replay_open(warehouse, job, head, supersede=supersede)
         _check_no_forks(warehouse, job)
+        check_serves_nobody(warehouse, job)
         record = Dropping(job=job, forked_from=base, topics=tuple(_topics(warehouse, job, head)))
     except HindstreamError:
         warehouse.delete(JobLayout(job).hold)
@@ -148,14 +152,6 @@ def _topics(warehouse: Storage, job: str, head: int) -> Iterator[str]:
         archive = open_archive_if_present(warehouse, topic)
         if archive is None or not archive.rows or archive.last_transaction(job) is not None:
             yield topic
-
-
-def _ancestors(warehouse: Storage, job: str) -> Iterator[str]:
-    """A job, the one that it stands on, and so on."""
-    yield job
-    while (base := forked_from(warehouse, job)) is not None:
-        job = base.job
-        yield job
 
 
 def _delete(warehouse: Storage, folder: str, but: frozenset[str] | set[str] = frozenset()) -> tuple[int, int]:

@@ -81,6 +81,15 @@ def begins_empty(warehouse: Storage, fork: str) -> bool:
     return reference is not None and reference.commit == 0
 
 
+def ancestors(warehouse: Storage, job: str) -> Iterator[str]:
+    """A job, the one that it is a fork of, and so on."""
+    yield job
+    base = forked_from(warehouse, job)
+    of = holder_of(warehouse, job) if base is None else base.job
+    if of is not None:
+        yield from ancestors(warehouse, of)
+
+
 def is_being_dropped(warehouse: Storage, job: str) -> bool:
     """Whether somebody has begun to drop a job: nothing may be made of it any more."""
     return warehouse.exists(JobLayout(job).dropping)

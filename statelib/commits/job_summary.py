@@ -9,6 +9,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.forks import forked_from
 from statelib.commits.hold import read_hold
 from statelib.commits.layout import CommitLog, Runs
+from statelib.commits.promotion import served_by
 from statelib.errors.kinds import HindstreamError
 from statelib.storage.transfers import in_parallel
 from statelib.topics.summary import records_before
@@ -46,6 +47,7 @@ class JobSummary:
         sinks: By topic that it writes, the number of records written.
         hold: Who holds the job; None: nobody.
         forked_from: The commit that it stands on, of a fork; None: it is none.
+        serves: Jobs whose readers read this one instead, by name.
         open_run: A run that is not committed.
     """
 
@@ -58,6 +60,7 @@ class JobSummary:
     sinks: Mapping[str, int]
     hold: Hold | None
     forked_from: ForkedFrom | None
+    serves: tuple[str, ...]
     open_run: OpenRun | None
 
 
@@ -115,6 +118,7 @@ def _summary(
         sinks={topic: sum(ends.values()) for topic, ends in head.sink_offsets().items()} if head else {},
         hold=read_hold(warehouse, job),
         forked_from=forked_from(warehouse, job),
+        serves=served_by(warehouse, job),
         open_run=_open_run(Runs(warehouse, job), head.commit + 1 if head else 1),
     )
 

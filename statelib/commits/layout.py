@@ -159,6 +159,10 @@ class JobLayout:
         """That the fork ``name`` stands on the job."""
         return f"{self.root}/forks/{name}.json"
 
+    def promotion(self, n: int) -> str:
+        """The n-th promotion over the job."""
+        return f"{self.root}/promotions/{n:020d}.json"
+
     @property
     def dropping(self) -> str:
         """That the job, a fork, is being dropped."""

@@ -135,6 +135,26 @@ class ForkReference(Document):
     trial: Trial | None = None
 
 
+class Promotion(Document):
+    """Which job serves the readers of another one from now on: see `statelib.commits.promotion`.
+
+    Attributes:
+        job: The job whose readers these are.
+        number: Counts the promotions over the job, from 1.
+        serving: The job that they read: a fork, or the job itself.
+        commit: The newest commit of that one, which had been published.
+        at_ms: When, by the host's clock.
+    """
+
+    kind: ClassVar[str] = "promotion"
+    way_out: ClassVar[str] = "restore the file from a copy of the warehouse, or promote the job's readers anew"
+    job: str
+    number: int
+    serving: str
+    commit: int
+    at_ms: int
+
+
 class Dropping(Document):
     """That a fork is being dropped: what has to be known of it while its folder goes.
 

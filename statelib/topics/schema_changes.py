@@ -150,6 +150,18 @@ def changes(old: pa.DataType, new: pa.DataType, field: str = "value") -> Iterato
         yield f"{field} was {old} and is {new}"
 
 
+def still_has(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether ``new`` values have all fields of ``old`` ones, of the same types; others may be new."""
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        now = {inner.name: inner.type for inner in new}
+        return all(inner.name in now and still_has(inner.type, now[inner.name]) for inner in old)
+    if is_any_list(old) and is_any_list(new):
+        return still_has(old.value_type, new.value_type)
+    if pa.types.is_map(old) and pa.types.is_map(new):
+        return still_has(old.key_type, new.key_type) and still_has(old.item_type, new.item_type)
+    return bool(old.equals(new))
+
+
 def unknown_fields(topic: pa.DataType, found: pa.DataType, field: str = "value") -> Iterator[str]:
     """The fields of ``found`` that ``topic`` has no place for; Arrow's cast leaves them out without a word."""
     if pa.types.is_struct(topic) and pa.types.is_struct(found):

@@ -26,6 +26,7 @@ from statelib.commits import (
 from statelib.commits.drop_fork import drop_fork
 from statelib.commits.fork import fork
 from statelib.commits.forks import forks_of
+from statelib.commits.promotion import go_back, promote, serving
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
@@ -41,7 +42,9 @@ pytestmark = pytest.mark.slow
 
 DAYS = 12
 ACTIONS = st.tuples(
-    st.sampled_from(["run", "run", "run", "fork", "fork", "maintain", "maintain", "roll back", "drop"]),
+    st.sampled_from(
+        ["run", "run", "run", "fork", "fork", "maintain", "maintain", "roll back", "drop", "promote", "back"]
+    ),
     st.integers(0, 20),  # which job
     st.integers(0, 20),  # which commit, or how many to keep
     st.none() | st.integers(1, 12),  # at which step it is killed, before it is given again
@@ -55,6 +58,7 @@ class House:
         self.warehouse = Storage(str(root / "warehouse"))
         self.scratch = root / "scratch"
         self.jobs = ["counting"]
+        self.serves = "counting"
         self.made = 0
         toy.archive_events(self.warehouse, 0, days=DAYS, per_day=4)
 
@@ -77,6 +81,11 @@ class House:
             elif what == "drop":
                 drop_fork(self.warehouse, job, now_ms=0)
                 self.jobs.remove(job)
+            elif what == "promote":
+                promote(self.warehouse, job, "counting", now_ms=0, allow_behind=True)
+                self.serves = job
+            elif what == "back":
+                self.serves = go_back(self.warehouse, "counting", now_ms=0).serving
         except ConfigurationError:
             if what == "run":
                 raise
@@ -103,7 +112,9 @@ class House:
         publish(self.warehouse, name)
 
     def check(self) -> None:
-        """All that can be restored is there."""
+        """All that can be restored is there, and readers read a job that is."""
+        assert serving(self.warehouse, "counting") == self.serves
+        assert self.serves in self.jobs
         needed = set()
         for job in self.jobs:
             log = CommitLog(self.warehouse, job)
@@ -126,7 +137,7 @@ def test_nobody_deletes_what_another_needs(tmp_path_factory, actions):
     house = House(tmp_path_factory.mktemp("house"))
     house.run("counting")
     for what, which, number, killed_at in actions:
-        if killed_at is not None and what in {"fork", "maintain", "drop", "roll back"}:
+        if killed_at is not None and what in {"fork", "maintain", "drop", "roll back", "promote"}:
             before = list(house.jobs)
             steps = []
 
@@ -139,6 +150,8 @@ def test_nobody_deletes_what_another_needs(tmp_path_factory, actions):
                 with observed(kill):
                     house.act(what, which, number)
             except Killed:
+                if what == "promote" and serving(house.warehouse, "counting") == house.jobs[which % len(house.jobs)]:
+                    house.serves = serving(house.warehouse, "counting")  # it was done
                 house.check()
                 assert house.jobs == before
                 house.act(what, which, number)
@@ -150,6 +163,8 @@ def test_nobody_deletes_what_another_needs(tmp_path_factory, actions):
         assert sum(house.counted(job).values()) == sum(
             CommitLog(house.warehouse, job).head().source_offsets()["events"].values()
         )
+    promote(house.warehouse, "counting", "counting", now_ms=0, allow_behind=True)
+    house.serves = "counting"
     while len(house.jobs) > 1:
         leaf = next(job for job in house.jobs[1:] if not forks_of(house.warehouse, job))
         drop_fork(house.warehouse, leaf, now_ms=0)

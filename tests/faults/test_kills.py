@@ -28,6 +28,7 @@ from tests.commits import toy
 from tests.commits.test_changelog_lag import STEPS as LAG
 from tests.commits.test_fork import DROP, FORK
 from tests.commits.test_hold import STEPS as HOLD
+from tests.commits.test_promotion import PROMOTE
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
 from tests.placement.test_copies import STEPS as COPIES
@@ -170,7 +171,7 @@ def test_every_step_in_the_code_is_killed_at():
         steps = re.findall(r'\bstep\(f"\{phase\}\.([^"]+)"\)', inspect.getsource(method))
         names |= {f"{phase}.{name}" for phase in phases for name in steps}
     killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *REPUBLISH, *RENAME}
-    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES, *FORK, *DROP, *REPAIR}
+    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES, *FORK, *DROP, *REPAIR, *PROMOTE}
     assert names == killed_at
 
 
