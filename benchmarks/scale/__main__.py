@@ -11,6 +11,7 @@ from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.scale.diff import Diff
 from benchmarks.scale.estimates import Estimates
 from benchmarks.scale.first_answer import FirstAnswer
 from benchmarks.scale.growth import Growth
@@ -28,7 +29,7 @@ from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
 MEASUREMENTS: tuple[Measurement, ...] = (
     Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest(), FirstAnswer(), Waiting(), Scheduled(),
-    Estimates(), Profile(),
+    Estimates(), Diff(), Profile(),
 )  # fmt: skip
 
 
