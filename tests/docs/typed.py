@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAILS = ("hindstream: ", "curl: ")
+COMPARES = ("hindstream diff ", "hindstream try ")
 _ANYTHING = re.compile(r"\s*^\.\.\.$\s*|(?<!\.)\.\.\.(?!\.)", re.MULTILINE)
 """Any lines, or none; or any text within a line."""
 
@@ -84,6 +85,8 @@ def _type(typed: Typed, folder: Path, environ: Mapping[str, str]) -> float:
     seconds = time.monotonic() - began
     printed = "".join(f"{line}\n" for line in besides_progress(done.stdout))
     fails = any(word in typed.printed for word in FAILS)
+    if done.returncode == 1 and typed.command.startswith(COMPARES):
+        fails = True  # there is a difference
     assert (done.returncode != 0) == fails, f"{typed.command}\n{printed}"
     if typed.printed:
         assert is_like(printed, typed.printed), (
