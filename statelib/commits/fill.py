@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from statelib.commits.layout import Runs
 from statelib.commits.leading_nodes import lead_to
 from statelib.commits.past_plans import past_plans
 from statelib.commits.store_differences import archives_of
@@ -19,7 +20,7 @@ from statelib.storage.transfers import in_parallel
 from statelib.topics.slices import count_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from statelib.documents.manifests import Commit, Plan, SourceRange
     from statelib.documents.topologies import Evolution, TopologyDescription
@@ -50,7 +51,9 @@ def check_history(
         return
     nodes = [store.node for store in now.stores if store.name in evolution.filled]
     topics = archives_of(now, lead_to(now, nodes, with_whole_input=True))
-    taken_up = _taken_up(past_plans(warehouse, head.job, head.commit), topics)
+    plans = past_plans(warehouse, head.job, head.commit)
+    _check_read_alike(warehouse, plans, now, topics)
+    taken_up = _taken_up(plans, topics)
     places = sorted(taken_up)
 
     def there(place: tuple[str, int]) -> int:
@@ -71,6 +74,32 @@ def check_history(
                 next_step="restore the archive from a copy; or let the stores begin empty: leave them out of"
                 " fill_stores, and name changed ones in reset_stores",
             )
+
+
+def _check_read_alike(
+    warehouse: Storage, plans: Iterable[Plan], now: TopologyDescription, topics: Collection[str]
+) -> None:
+    """Makes sure that global tables were read as they are now: plain ones ahead of the slices, others with them."""
+    reads = _reading(now)
+    for job, fingerprint in dict.fromkeys((plan.job, plan.fingerprint) for plan in plans):
+        before = Runs(warehouse, job).topology(fingerprint)
+        read = reads if before is None else _reading(before)
+        for topic in sorted(topics):
+            if read.get(topic) != reads.get(topic):
+                raise ConfigurationError(
+                    "stores that rest on this global table cannot be filled: its records were taken up at other times"
+                    f" ({read.get(topic)}) than they would be now ({reads.get(topic)})",
+                    job=job,
+                    topic=topic,
+                    next_step="keep the table plain or versioned as it was; or give the job a new name: it then replays"
+                    " from the beginning",
+                )
+
+
+def _reading(topology: TopologyDescription) -> dict[str, str | None]:
+    """By source topic, how it is read; None: each task reads its partition."""
+    sources = (node.settings for node in topology.nodes if node.settings["node"] == "source")
+    return {source["topic"]: source.get("reading") for source in sources}
 
 
 def _lacks(lost: int) -> str:

@@ -16,7 +16,8 @@ def past_plans(warehouse: Storage, job: str, commit: int) -> list[Plan]:
     """The plans of the replays on which a commit rests, first one first; of a fork, those of the job before it too.
 
     What has been rolled back before the commit is left out; what was rolled back later is not. After a repair, state
-    rests on what the fork has replayed.
+    rests on what the fork has replayed: the same records. Where the fork is gone, the job's own slices stand for that
+    if all of them end at times, since the answer then is the same however the history is cut.
 
     Args:
         warehouse: Root of all durable data.
@@ -40,9 +41,10 @@ def past_plans(warehouse: Storage, job: str, commit: int) -> list[Plan]:
             plans += past_plans(warehouse, one.forked_from.job, one.forked_from.commit)
         elif one.repaired_by is not None:
             by = one.repaired_by
-            if not _is_state_of(CommitLog(warehouse, by.job).read_if_present(by.commit), one):
-                raise _elsewhere(one, "and that fork is gone, with the record of what it has replayed")
-            plans = past_plans(warehouse, by.job, by.commit)
+            if _is_state_of(CommitLog(warehouse, by.job).read_if_present(by.commit), one):
+                plans = past_plans(warehouse, by.job, by.commit)
+            elif any(plan.until_ms is None for plan in plans):
+                raise _elsewhere(one, "and that fork is gone, with the record of the slices that it has replayed")
         else:
             plans.append(runs.plan_of(one))
     return plans

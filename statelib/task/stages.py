@@ -140,7 +140,7 @@ class Stages:
         return tuple(
             self._work(
                 leading,
-                next(task for task in past.tasks if task.task_id == planned.task_id),
+                past.tasks[ordinal],  # in the same order as those of the plan
                 ordinal,
                 past,
                 [file for files in replayed for file in files[number]],
