@@ -18,14 +18,23 @@ from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
 from statelib.storage.storage import existing_storage
+from statelib.topics.schema import HEADERS, TIMESTAMP
+from statelib.topics.schema_changes import read_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
+    from pyspark.sql import DataFrame, SparkSession
+
     from statelib.commits.sink_history import Segment
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
+
+
+_NO_RECORDS = pa.schema(
+    [("offset", pa.int64()), ("timestamp", TIMESTAMP), ("key", pa.null()), ("value", pa.null()), ("headers", HEADERS)]
+)
 
 
 @dataclass(frozen=True)
@@ -53,12 +62,69 @@ class CommittedSink(Frames):
         """How many records there are."""
         return sum(map(len, self.segments))
 
-    def _tables(self) -> Iterator[tuple[int, pa.Table]]:
+    @property
+    def versions(self) -> dict[str, int]:
+        """By topic, a version of its Delta table that has all of these records: for readers that travel in time.
+
+        It may have records of later commits too: `segments` says where these end.
+        """
+        return {part.topic: self._archives[part.topic].version for part in self.segments}
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """As a stream of batches, for data larger than memory: pyarrow, DuckDB and polars read such.
+
+        Keys and values are whole.
+
+        ::
+
+            records = delays.to_reader()
+            duckdb.sql("select key.key, max(value.max_delay) from records group by 1")
+        """
+        partition = pa.field("partition", pa.int32())
+        return pa.RecordBatchReader.from_batches(pa.schema([partition, *self._schema]), self._batches())
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """As a frame of Spark, which reads the files itself. Keys and values are whole.
+
+        Args:
+            spark: The session. It must be able to read the warehouse: of S3, with Hadoop's ``s3a``.
+        """
+        from hindstream.interactive.spark_frame import spark_frame  # noqa: PLC0415 - pyspark
+
+        return spark_frame(spark, self._parts(), self._archives, self._schema)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        """The columns of the newest topic: before a fork, values may have had other fields."""
+        newest = {part.topic: self._archives[part.topic] for part in self.segments}
+        return [archive.schema for archive in newest.values()][-1] if newest else _NO_RECORDS
+
+    def _parts(self) -> Iterator[tuple[int, Segment]]:
+        """The segments, each with the offset that its first record gets."""
         ends: dict[int, int] = {}
         for part in self.segments:
-            rows = self._archives[part.topic].reader(part.partition, part.first_offset, part.end_offset).read_all()
             begin = ends.get(part.partition, 0)
             ends[part.partition] = begin + len(part)
+            yield begin, part
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        schema = self._schema
+        for begin, part in self._parts():
+            reader = self._archives[part.topic].reader(part.partition, part.first_offset, part.end_offset)
+            offset = begin
+            for batch in reader:
+                columns = {
+                    "partition": pa.repeat(pa.scalar(part.partition, pa.int32()), len(batch)),
+                    **{name: batch.column(name) for name in schema.names},
+                    "offset": pa.array(range(offset, offset + len(batch)), pa.int64()),
+                    "value": read_as(batch.column("value"), schema.field("value").type),
+                }
+                offset += len(batch)
+                yield pa.RecordBatch.from_pydict(columns)
+
+    def _tables(self) -> Iterator[tuple[int, pa.Table]]:
+        for begin, part in self._parts():
+            rows = self._archives[part.topic].reader(part.partition, part.first_offset, part.end_offset).read_all()
             offsets = pa.array(range(begin, begin + len(part)), pa.int64())
             yield part.partition, rows.set_column(rows.schema.get_field_index("offset"), "offset", offsets)
 

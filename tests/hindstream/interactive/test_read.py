@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 import hindstream
 from statelib import Materialized, StreamsBuilder
@@ -90,3 +92,39 @@ def test_a_fork_s_records_begin_with_the_job_s(pipeline, tmp_path) -> None:
 def test_what_cannot_be_read(pipeline, sink, job, commit, what) -> None:
     with pytest.raises(ConfigurationError, match=what):
         read(pipeline, sink, job, commit)
+
+
+def test_as_a_stream_of_batches(pipeline, tmp_path) -> None:
+    for found in (read(pipeline), read(pipeline, commit=2), read(pipeline, "job-late")):
+        records = found.to_reader()
+        assert records.schema.names == ["partition", "offset", "timestamp", "key", "value", "headers"]
+        assert records.read_all().to_pylist() == found.to_arrow(flat=False).to_pylist()
+    records = read(pipeline).to_reader()
+    assert duckdb.sql("select count(*), max(value) from records").fetchall() == [(30, 10)]
+
+
+def test_a_version_for_time_travel(pipeline) -> None:
+    found = read(pipeline, commit=2)
+    (version,) = found.versions.values()
+    rollback(pipeline.warehouse, "job", 1, now_ms=1)
+    table = pa.table(DeltaTable(open_archive(pipeline.warehouse, "counts").uri, version).to_pyarrow_table())
+    ends = {part.partition: part.end_offset for part in found.segments}
+    rows = [row for row in table.to_pylist() if row["offset"] < ends.get(row["partition"], 0)]
+    assert sorted((r["partition"], r["offset"], r["value"]) for r in rows) == [
+        (r["partition"], r["offset"], r["value"]) for r in found.to_arrow().to_pylist()
+    ]
+
+
+@pytest.mark.spark
+def test_with_spark(pipeline, tmp_path, spark) -> None:
+    fork_of(pipeline, tmp_path, "fork", 1).run()
+    maintain(pipeline.warehouse, "job", Retention(1), now_ms=2, files=FilePolicy("x", 2**20, 0, fully=True))
+    for found in (read(pipeline), read(pipeline, commit=2), read(pipeline, job="fork"), read(pipeline, "job-late")):
+        frame = found.to_spark(spark)
+        assert frame.columns == ["partition", "offset", "timestamp", "key", "value", "headers"]
+        rows = [
+            (r["partition"], r["offset"], r["key"], r["value"]) for r in frame.orderBy("partition", "offset").collect()
+        ]
+        expected = found.to_arrow(flat=False).to_pylist()
+        assert rows == [(r["partition"], r["offset"], r["key"], r["value"]) for r in expected]
+        assert frame.count() == len(found)
