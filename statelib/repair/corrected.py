@@ -107,6 +107,17 @@ def written_offsets(
     return written
 
 
+def described_for_job(described: TopologyDescription, fork: str) -> TopologyDescription:
+    """What a fork's topology is made of, with the names that its job gives the sinks."""
+    nodes = (
+        node.model_copy(update={"settings": node.settings | {"topic": job_topic(str(node.settings["topic"]), fork)}})
+        if node.settings["node"] == "sink"
+        else node
+        for node in described.nodes
+    )
+    return described.model_copy(update={"nodes": tuple(nodes)})
+
+
 def job_topic(topic: str, fork: str) -> str:
     """What the job calls a sink of its fork."""
     return topic.removesuffix(fork_topic("", fork))

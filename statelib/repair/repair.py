@@ -25,7 +25,7 @@ from statelib.commits.standing import standing_commit
 from statelib.documents.document import FORMAT_VERSION
 from statelib.documents.manifests import Audit, Commit, CommittedTask, Plan, RepairedBy, StateFile, StateManifest
 from statelib.errors.fault_points import step
-from statelib.repair.corrected import corrected_sinks, job_topic, written_offsets
+from statelib.repair.corrected import corrected_sinks, described_for_job, job_topic, written_offsets
 from statelib.repair.repairable import check_fork, check_no_other_run, check_topologies
 from statelib.storage.transfers import in_parallel
 
@@ -94,7 +94,8 @@ def repair(
     check_state_stored(warehouse, made, "run the fork anew")
     runs = Runs(warehouse, job)
     plan = runs.settle(_plan(warehouse, head, made, by, now_ms), lambda last: last.repaired_by == by, "repair")
-    warehouse.put_if_absent(runs.layout.topology(made.fingerprint), described.encode())
+    of_job = described_for_job(described, fork)
+    warehouse.put_if_absent(runs.layout.topology(made.fingerprint), of_job.encode())
     states = {task_id: _own_state(warehouse, plan, task_id, task, fork) for task_id, task in made.tasks.items()}
     step("repair.state-copied")
     files, checks = corrected_sinks(warehouse, plan, head, made, described, resources, attempt)

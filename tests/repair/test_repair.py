@@ -18,6 +18,7 @@ from statelib.commits.fork import fork_from_beginning
 from statelib.commits.forks import files_held_by_forks
 from statelib.commits.trials import plan_trial
 from statelib.comparison.matches import Resources
+from statelib.comparison.sinks import default_way
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.repair.repair import Repaired, repair
@@ -99,6 +100,9 @@ def test_it_is_as_if_it_had_never_been_wrong(tmp_path, least):
     assert (done.commit.commit, done.commit.instead_of_replay) == (5, "repaired by fix@2")
     assert all(done.records[topic] > 0 for topic in (*TABLES, *STREAMS))
     assert outcome(job) == outcome(never)
+    planned = job.plan(50 * HOUR)
+    assert planned.evolution is None or planned.evolution.changes == ()
+    assert {default_way(job.warehouse, "job", done.commit.fingerprint, sink) for sink in TABLES} == {"latest"}
     for pipeline in (job, never):
         pipeline.run(50 * HOUR)
         pipeline.run()
