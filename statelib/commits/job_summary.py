@@ -9,7 +9,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.forks import forked_from
 from statelib.commits.hold import read_hold
 from statelib.commits.layout import CommitLog, Runs
-from statelib.commits.promotion import served_by
+from statelib.commits.promotion import serving
 from statelib.errors.kinds import HindstreamError
 from statelib.storage.transfers import in_parallel
 from statelib.topics.summary import records_before
@@ -88,7 +88,14 @@ def job_summaries(warehouse: Storage) -> list[JobSummary | UnreadableJob]:
         except HindstreamError:
             return None
 
+    def read_instead(job: str) -> str | None:
+        try:
+            return serving(warehouse, job)
+        except HindstreamError:
+            return None
+
     heads = dict(zip(names, in_parallel(newest, names, warehouse.requests_at_once), strict=True))
+    instead = dict(zip(names, in_parallel(read_instead, names, warehouse.requests_at_once), strict=True))
     commits = [head for head in heads.values() if head is not None and not isinstance(head, HindstreamError)]
     topics = sorted({source.topic for head in commits for source in head.sources})
     archives = dict(zip(topics, in_parallel(archive, topics, warehouse.requests_at_once), strict=True))
@@ -98,7 +105,8 @@ def job_summaries(warehouse: Storage) -> list[JobSummary | UnreadableJob]:
         if isinstance(head, HindstreamError):
             return UnreadableJob(job, head)
         try:
-            return _summary(warehouse, job, head, archives)
+            serves = tuple(over for over, by in instead.items() if by == job != over)
+            return _summary(warehouse, job, head, archives, serves)
         except HindstreamError as error:
             return UnreadableJob(job, error)
 
@@ -106,7 +114,11 @@ def job_summaries(warehouse: Storage) -> list[JobSummary | UnreadableJob]:
 
 
 def _summary(
-    warehouse: Storage, job: str, head: Commit | None, archives: Mapping[str, TopicVersion | None]
+    warehouse: Storage,
+    job: str,
+    head: Commit | None,
+    archives: Mapping[str, TopicVersion | None],
+    serves: tuple[str, ...],
 ) -> JobSummary:
     return JobSummary(
         job=job,
@@ -118,7 +130,7 @@ def _summary(
         sinks={topic: sum(ends.values()) for topic, ends in head.sink_offsets().items()} if head else {},
         hold=read_hold(warehouse, job),
         forked_from=forked_from(warehouse, job),
-        serves=served_by(warehouse, job),
+        serves=serves,
         open_run=_open_run(Runs(warehouse, job), head.commit + 1 if head else 1),
     )
 
