@@ -43,7 +43,8 @@ def promote_back(over: str, settings: Settings, output: Output) -> None:
 def _tell(made: Promotion, output: Output) -> None:
     out = Results(output)
     what = f"{made.serving}@{made.commit}" if made.serving != made.job else "the job itself"
-    out.say(f"Readers of {made.job} read {what} from now on (promotion {made.number}).")
+    since = f" from now on (promotion {made.number})" if made.number else ", as ever"
+    out.say(f"Readers of {made.job} read {what}{since}.")
     if made.serving != made.job:
         out.say(f"The way back: hindstream promote --back --over {made.job}")
     out.result(made)

@@ -73,7 +73,7 @@ def promote(
         allow_other_fields: Whether sinks of ``new`` may lack fields that readers know, or have others of these types.
 
     Returns:
-        The promotion that stands.
+        The promotion that stands; of number 0, and not stored, if nobody was ever promoted and nothing changes.
 
     Raises:
         ConfigurationError: ``new`` is no fork of ``over``, lacks one of its sinks, is not published to its newest
@@ -85,8 +85,8 @@ def promote(
     last = _last(warehouse, over)
     now = over if last is None else last.serving
     made = standing_commit(warehouse, new)
-    if last is not None and now == new:
-        return last
+    if now == new:
+        return last or Promotion(job=over, number=0, serving=over, commit=made.commit, at_ms=now_ms)
     _check_related(warehouse, new, over)
     _check_there(warehouse, made)
     _check_published(warehouse, made)
@@ -99,25 +99,40 @@ def promote(
     try:
         _check_there(warehouse, made)
     except ConfigurationError:
-        head = standing_commit(warehouse, now)
-        _create(warehouse, Promotion(job=over, number=number + 1, serving=now, commit=head.commit, at_ms=now_ms))
+        go_back(warehouse, over, now_ms=now_ms)
         raise
     return wanted
 
 
 def go_back(warehouse: Storage, over: str, *, now_ms: int) -> Promotion:
-    """Lets the readers of a job read again what they read before the last promotion, whatever has changed since.
+    """Takes the last promotion back that has not been taken back yet; who is behind or not published serves again too.
+
+    A fork that has been dropped since is passed over.
 
     Raises:
-        ConfigurationError: Nothing was promoted over the job; or what was read before is being dropped, or gone.
+        ConfigurationError: Nothing is promoted over the job.
         FencedError: Somebody else has promoted meanwhile.
     """
     made = promotions(warehouse, over)
-    if not made:
-        what = "nothing was promoted over the job, so that there is no way back"
-        raise ConfigurationError(what, job=over, next_step="name the job whose readers were moved: hindstream jobs")
-    before = made[-2].serving if len(made) > 1 else over
-    return promote(warehouse, before, over, now_ms=now_ms, allow_behind=True, allow_other_fields=True)
+    standing: list[Promotion] = []
+    for one in made:
+        if one.undoes is None:
+            standing.append(one)
+        else:
+            standing = [before for before in standing if before.number < one.undoes]
+    while standing:
+        undone = standing.pop()
+        before = standing[-1].serving if standing else over
+        head = CommitLog(warehouse, before).head()
+        if head is not None and not is_being_dropped(warehouse, before):
+            number = made[-1].number + 1
+            back = Promotion(
+                job=over, number=number, serving=before, commit=head.commit, at_ms=now_ms, undoes=undone.number
+            )
+            _create(warehouse, back)
+            return back
+    what = "nothing is promoted over the job, so that there is no way back"
+    raise ConfigurationError(what, job=over, next_step="name the job whose readers were moved: hindstream jobs")
 
 
 def served_by(warehouse: Storage, job: str) -> tuple[str, ...]:

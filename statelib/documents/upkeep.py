@@ -144,6 +144,7 @@ class Promotion(Document):
         serving: The job that they read: a fork, or the job itself.
         commit: The newest commit of that one, which had been published.
         at_ms: When, by the host's clock.
+        undoes: Of a way back: the first of the promotions that it takes back, with all behind it; None: it is none.
     """
 
     kind: ClassVar[str] = "promotion"
@@ -153,6 +154,7 @@ class Promotion(Document):
     serving: str
     commit: int
     at_ms: int
+    undoes: int | None = None
 
 
 class Dropping(Document):

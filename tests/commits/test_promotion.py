@@ -69,7 +69,45 @@ def test_back_is_what_was_before(forked, run):
     promote(forked, "new", "counting", now_ms=6)
     promote(forked, "newer", "counting", now_ms=7)
     assert go_back(forked, "counting", now_ms=8).serving == "new"
-    assert go_back(forked, "counting", now_ms=9).serving == "newer"
+    promote(forked, "newer", "counting", now_ms=9)
+    assert go_back(forked, "counting", now_ms=10).serving == "new"
+    assert go_back(forked, "counting", now_ms=11).serving == "counting"
+    with pytest.raises(ConfigurationError, match="no way back"):
+        go_back(forked, "counting", now_ms=12)
+
+
+def test_the_way_back_is_open_whatever_has_become_of_the_job(forked, run):
+    fork(forked, "new", "newer", now_ms=5)
+    promote(forked, "new", "counting", now_ms=6)
+    promote(forked, "newer", "counting", now_ms=7)
+    run(5, "newer")
+    forked.delete([entry.path for entry in forked.list("topics/counts.new")])  # no longer published
+    assert go_back(forked, "counting", now_ms=8).serving == "new"
+
+
+def test_a_fork_that_is_gone_is_passed_over_on_the_way_back(forked, run):
+    fork(forked, "counting", "other", now_ms=5)
+    promote(forked, "new", "counting", now_ms=6)
+    promote(forked, "other", "counting", now_ms=7)
+    drop_fork(forked, "new", now_ms=8)
+    assert go_back(forked, "counting", now_ms=9).serving == "counting"
+
+
+def test_promoted_while_the_fork_is_dropped_readers_can_go_back(forked):
+    """The fork was not being dropped when the promotion looked; the drop is repeated when nobody reads the fork."""
+    looked = at("drop.before-record", lambda: refused_or_done(lambda: promote(forked, "new", "counting", now_ms=7)))
+    with looked, suppress(ConfigurationError):
+        drop_fork(forked, "new", now_ms=8)
+    go_back(forked, "counting", now_ms=9)
+    refused_or_done(lambda: drop_fork(forked, "new", now_ms=10))
+    assert read(forked).job == "counting"
+    assert len(read(forked)) == 81
+
+
+def test_nothing_to_promote(forked):
+    made = promote(forked, "counting", "counting", now_ms=7)
+    assert (made.number, made.serving) == (0, "counting")
+    assert promotions(forked, "counting") == []
 
 
 def test_both_go_on_and_readers_follow_who_serves(forked, run):
@@ -211,6 +249,6 @@ def test_a_damaged_document_is_told(forked):
 def test_its_bytes():
     written = Promotion(job="a", number=2, serving="b", commit=3, at_ms=4).encode()
     assert b"".join(written.split()) == (
-        b'{"at_ms":4,"checksum":"a02b42ff186f43b53cb4f233f7dc70b54fb7821b2bff5682de5f6700ebdf8eac",'
-        b'"commit":3,"format_version":9,"job":"a","number":2,"serving":"b"}'
+        b'{"at_ms":4,"checksum":"98085756f6f5d10f5ce2676940b5c4e148d23565571f1051bc916a7c7b36acda",'
+        b'"commit":3,"format_version":9,"job":"a","number":2,"serving":"b","undoes":null}'
     )
