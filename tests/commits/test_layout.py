@@ -305,7 +305,7 @@ def test_document_bytes():
     changed = plan.model_copy(update={"evolution": evolution})
     assert Plan.decode(changed.encode(), file="p") == changed
     written = (
-        b'"evolution":{"changes":["Misgone"],"dropped_families":{"0":["s"]},"fingerprint":"e","migrations":[],'
+        b'"evolution":{"changes":["Misgone"],"dropped_families":{"0":["s"]},"filled":[],"fingerprint":"e","migrations":[],'
         b'"nodes":{"N":"M"}}'
     )
     assert written in b"".join(changed.encode().split())
