@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from statelib.commits import (
@@ -25,15 +25,18 @@ from statelib.commits import (
 )
 from statelib.commits.drop_fork import drop_fork
 from statelib.commits.fork import fork
-from statelib.commits.forks import forks_of
+from statelib.commits.forks import forked_from, forks_of, is_being_dropped
 from statelib.commits.promotion import go_back, promote, serving
+from statelib.comparison.matches import Resources
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
+from statelib.repair.repair import repair
 from statelib.storage import Storage
 from statelib.task import describe_topology
 from tests.commits import toy
 from tests.commits.test_fork import Killed
 from tests.commits.toy import DAY
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +46,21 @@ pytestmark = pytest.mark.slow
 DAYS = 12
 ACTIONS = st.tuples(
     st.sampled_from(
-        ["run", "run", "run", "fork", "fork", "maintain", "maintain", "roll back", "drop", "promote", "back"]
+        [
+            "run",
+            "run",
+            "run",
+            "fork",
+            "fork",
+            "maintain",
+            "maintain",
+            "roll back",
+            "drop",
+            "promote",
+            "back",
+            "repair",
+            "repair",
+        ]
     ),
     st.integers(0, 20),  # which job
     st.integers(0, 20),  # which commit, or how many to keep
@@ -59,7 +76,7 @@ class House:
         self.scratch = root / "scratch"
         self.jobs = ["counting"]
         self.serves = "counting"
-        self.made = 0
+        self.made = self.attempts = 0
         toy.archive_events(self.warehouse, 0, days=DAYS, per_day=4)
 
     def act(self, what: str, which: int, number: int) -> None:
@@ -68,7 +85,9 @@ class House:
         head = CommitLog(self.warehouse, job).head_number()
         n = number % max(head, 1) + 1
         try:
-            if what == "run":
+            if what in {"promote", "back", "repair"}:
+                self.serve(what, job)
+            elif what == "run":
                 self.run(job)
             elif what == "maintain":
                 maintain(self.warehouse, job, Retention(n), now_ms=0)
@@ -81,14 +100,31 @@ class House:
             elif what == "drop":
                 drop_fork(self.warehouse, job, now_ms=0)
                 self.jobs.remove(job)
-            elif what == "promote":
-                promote(self.warehouse, job, "counting", now_ms=0, allow_behind=True)
-                self.serves = job
-            elif what == "back":
-                self.serves = go_back(self.warehouse, "counting", now_ms=0).serving
         except ConfigurationError:
             if what == "run":
                 raise
+
+    def serve(self, what: str, job: str) -> None:
+        """What changes that readers of the first job, or of a fork's, get."""
+        if what == "repair":
+            self.repair(job)
+        elif what == "back":
+            self.serves = go_back(self.warehouse, "counting", now_ms=0).serving
+        else:
+            promote(self.warehouse, job, "counting", now_ms=0, allow_behind=True)
+            self.serves = job
+
+    def repair(self, name: str) -> None:
+        """The job takes the answers of a fork, once that has come as far."""
+        base = forked_from(self.warehouse, name)
+        head = None if base is None else CommitLog(self.warehouse, base.job).head()
+        if head is None:
+            return
+        while (CommitLog(self.warehouse, name).head().until_ms or 0) < (head.until_ms or 0):
+            self.run(name)
+        self.attempts += 1
+        resources = Resources(self.scratch)
+        repair(self.warehouse, head.job, name, resources, attempt=f"a{self.attempts}", now_ms=0, supersede=True)
 
     def run(self, name: str) -> None:
         job = toy.job() if name == "counting" else toy.job().as_fork(name)
@@ -117,6 +153,8 @@ class House:
         assert self.serves in self.jobs
         needed = set()
         for job in self.jobs:
+            if is_being_dropped(self.warehouse, job):
+                continue  # nobody uses it any more
             log = CommitLog(self.warehouse, job)
             if log.head_number():
                 assert not verify(self.warehouse, job, everything=True).damages
@@ -131,13 +169,13 @@ class House:
         return {} if head is None else toy.counts_as_of(self.warehouse, head, self.scratch / "looked-at")
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(12, 250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=st.lists(ACTIONS, min_size=6, max_size=22))
 def test_nobody_deletes_what_another_needs(tmp_path_factory, actions):
     house = House(tmp_path_factory.mktemp("house"))
     house.run("counting")
     for what, which, number, killed_at in actions:
-        if killed_at is not None and what in {"fork", "maintain", "drop", "roll back", "promote"}:
+        if killed_at is not None and what in {"fork", "maintain", "drop", "roll back", "promote", "repair"}:
             before = list(house.jobs)
             steps = []
 
