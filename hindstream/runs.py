@@ -11,7 +11,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import Plan
+    from statelib.documents.plans import Plan
     from statelib.settings.settings import Settings
 
 

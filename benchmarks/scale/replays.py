@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.dataset import Dataset
-    from statelib.documents.manifests import Plan
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from hindstream.spark.phases.pipeline import SliceResult
     from statelib.commits import NothingToDo
-    from statelib.documents.manifests import Plan
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 

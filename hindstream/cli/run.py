@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
     from hindstream.spark.phases.pipeline import SliceResult
     from hindstream.spark.phases.preview import Preview
-    from statelib.documents.manifests import Plan
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.settings.settings import Settings

@@ -16,7 +16,8 @@ from statelib.placement.documents import read_copies, read_placement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from statelib.documents.manifests import Audit, Commit, Plan, Staged
+    from statelib.documents.manifests import Audit, Commit, Staged
+    from statelib.documents.plans import Plan
     from statelib.placement.documents import Copies, Placement
     from statelib.storage import Storage
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from statelib.commits.job_definition import SubTopology, Topology
-    from statelib.documents.manifests import Audit, Plan, PlannedTask, Staged, TaskOutcome
+    from statelib.documents.manifests import Audit, Staged, TaskOutcome
+    from statelib.documents.plans import Plan, PlannedTask
     from statelib.storage import Storage
 
 LEDGER_SCHEMA = pa.schema(

@@ -17,7 +17,8 @@ from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import Audit, Plan, Staged
+    from statelib.documents.manifests import Audit, Staged
+    from statelib.documents.plans import Plan
     from statelib.storage import Storage
 
 _Document = TypeVar("_Document")

@@ -22,7 +22,8 @@ from statelib.topics.slices import count_records
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from statelib.documents.manifests import Commit, Plan, SourceRange
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import Plan, SourceRange
     from statelib.documents.topologies import Evolution, TopologyDescription
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive

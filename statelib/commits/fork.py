@@ -20,12 +20,13 @@ from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, fork_topic, late_topic, quarantine_topic, run_id
 from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import standing_commit
-from statelib.documents.manifests import Commit, ForkedFrom, Plan
+from statelib.documents.plans import ForkedFrom, Plan
 from statelib.documents.upkeep import ForkReference
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, FencedError
 
 if TYPE_CHECKING:
+    from statelib.documents.manifests import Commit
     from statelib.documents.topologies import TopologyDescription
     from statelib.documents.upkeep import Trial
     from statelib.storage import Storage

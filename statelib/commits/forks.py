@@ -29,7 +29,7 @@ from statelib.errors.kinds import CorruptedDataError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from statelib.documents.manifests import ForkedFrom
+    from statelib.documents.plans import ForkedFrom
     from statelib.storage import Storage
 
 _REFERENCE = re.compile(r"(?P<fork>.+)\.json")

@@ -17,7 +17,8 @@ from statelib.topics.summary import records_before
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.documents.manifests import Commit, ForkedFrom
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import ForkedFrom
     from statelib.documents.upkeep import Hold
     from statelib.storage import Storage
     from statelib.topics.version import TopicVersion

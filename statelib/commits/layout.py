@@ -32,8 +32,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.documents.manifests import Audit, Commit, Plan, Staged
+from statelib.documents.manifests import Audit, Commit, Staged
 from statelib.documents.places import state_folder
+from statelib.documents.plans import Plan
 from statelib.documents.topologies import TopologyDescription
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError, FencedError

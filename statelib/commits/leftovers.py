@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from statelib.commits.layout import CommitLog
-    from statelib.documents.manifests import Commit, Plan
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import Plan
     from statelib.storage import Storage, StoredObject
 
 _ATTEMPT_FILE = re.compile(r"\d{20}-(?P<job>.+)\.(?P<run_id>\d{8,}-\d+)\.\d+_\d+\.[^/]*\.parquet")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from statelib.assignment.model import TaskId
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs
-from statelib.documents.manifests import Plan, PlannedTask, SourceRange
 from statelib.documents.places import topic_and_partition
+from statelib.documents.plans import Plan, PlannedTask, SourceRange
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import Commit, CommittedTask

@@ -8,7 +8,8 @@ from statelib.commits.layout import CommitLog, Runs, rolled_back
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import Commit, Plan, TaskPosition
+    from statelib.documents.manifests import Commit, TaskPosition
+    from statelib.documents.plans import Plan
     from statelib.storage import Storage
 
 

@@ -33,8 +33,8 @@ from statelib.commits.source_schemas import settle_schemas, unseen
 from statelib.commits.sources import goes_on, open_sources, source_topics
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
-from statelib.documents.manifests import Plan, SourceRange
 from statelib.documents.places import topic_and_partition
+from statelib.documents.plans import Plan, SourceRange
 from statelib.errors.counted import counted
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError

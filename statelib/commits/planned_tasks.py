@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.assignment.model import TaskId
-from statelib.documents.manifests import PlannedTask
+from statelib.documents.plans import PlannedTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from statelib.commits.job_definition import SourceNode, Topology
-    from statelib.documents.manifests import SourceRange
+    from statelib.documents.plans import SourceRange
 
 
 def planned_tasks(

@@ -32,7 +32,8 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.documents.manifests import Commit, CommittedTask, Plan
+    from statelib.documents.manifests import Commit, CommittedTask
+    from statelib.documents.plans import Plan
     from statelib.storage import Storage
 
 

@@ -20,7 +20,8 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from statelib.documents.manifests import Commit, ForkedFrom
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import ForkedFrom
     from statelib.storage import Storage
 
 

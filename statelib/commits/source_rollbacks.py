@@ -18,7 +18,8 @@ from statelib.errors.kinds import CorruptedDataError, InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from statelib.documents.manifests import Commit, SourceTopic
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import SourceTopic
     from statelib.storage import Storage
 
 

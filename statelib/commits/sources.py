@@ -13,7 +13,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import topic_path
 from statelib.commits.source_rollbacks import check_rollbacks
 from statelib.commits.source_schemas import read_as_before
-from statelib.documents.manifests import SourceTopic
+from statelib.documents.plans import SourceTopic
 from statelib.documents.upkeep import ROLLBACKS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError

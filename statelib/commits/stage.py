@@ -18,7 +18,8 @@ from statelib.storage.transfers import in_parallel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.documents.manifests import Commit, Plan, Staged, StateManifest, TaskOutcome
+    from statelib.documents.manifests import Commit, Staged, StateManifest, TaskOutcome
+    from statelib.documents.plans import Plan
     from statelib.storage import Storage
 
 

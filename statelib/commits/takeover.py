@@ -16,8 +16,9 @@ from statelib.commits.planned_tasks import planned_tasks
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.sources import source_topics
 from statelib.commits.topologies import settle_topology
-from statelib.documents.manifests import Commit, Plan, SourceRange, TakenOver, TaskPosition
+from statelib.documents.manifests import Commit, TaskPosition
 from statelib.documents.places import place_of
+from statelib.documents.plans import Plan, SourceRange, TakenOver
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
 from statelib.records.batch import NO_TIMESTAMP
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from statelib.commits.job_definition import JobDefinition, SourceNode
-    from statelib.documents.manifests import CommittedTask, PlannedTask
+    from statelib.documents.manifests import CommittedTask
+    from statelib.documents.plans import PlannedTask
     from statelib.documents.topologies import TopologyDescription
     from statelib.settings.semantics import Semantics
     from statelib.storage import Storage

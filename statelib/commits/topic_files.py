@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from statelib.commits.compaction import ChangelogSettings
-    from statelib.documents.manifests import Plan
+    from statelib.documents.plans import Plan
     from statelib.storage import Storage, StoredObject
     from statelib.topics.archive import TopicArchive
     from statelib.topics.cleaning import Cleaning

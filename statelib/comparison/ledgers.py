@@ -14,7 +14,8 @@ from statelib.storage.transfers import in_parallel
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from statelib.documents.manifests import Commit, Plan, Staged
+    from statelib.documents.manifests import Commit, Staged
+    from statelib.documents.plans import Plan
     from statelib.storage import Storage
 
 _Id = tuple[str, int]

@@ -5,7 +5,7 @@
     <warehouse>/topics/<topic>/                         topic archives (Delta tables), with staged files unseen
     <warehouse>/jobs/<job>/commits/<n, 20 digits>.json  Commit      created only if absent: what makes a run true
     <warehouse>/jobs/<job>/topologies/<fingerprint>.json    see `statelib.documents.topologies`
-    <warehouse>/jobs/<job>/runs/<run id>/plan.json      Plan        the slice, fixed before anything is read
+    <warehouse>/jobs/<job>/runs/<run id>/plan.json      see `statelib.documents.plans`
                                         /staged.json    Staged      what the winning attempts made
                                         /audit.json     Audit       what the checks said
     <warehouse>/jobs/<job>/state/<task>/<sha256>.<run id>  state files: content and the run that stored them, shared
@@ -27,127 +27,14 @@ from pydantic import Field
 
 from statelib.documents.document import Data, Document
 from statelib.documents.places import by_topic, state_folder
+from statelib.documents.plans import RUN_WAY_OUT, ForkedFrom, RepairedBy, SourceTopic, TakenOver, instead_of_replay
 from statelib.documents.topologies import Evolution
 from statelib.metrics.node_metrics import NodeMetrics
-from statelib.settings.max_future import MaxFuture
 from statelib.settings.semantics import EndOfInput, Semantics
 from statelib.topics.files import ArchiveFile
-from statelib.topics.future_records import FutureRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_RUN_WAY_OUT = (
-    "restore the file from a copy of the warehouse; if its run has not been committed, you can also delete the run's"
-    " folder and run the slice again"
-)
-
-
-class SourceRange(Data):
-    """The records of one source partition that a run replays: ``start_offset`` inclusive, ``end_offset`` exclusive."""
-
-    topic: str
-    partition: int
-    start_offset: int
-    end_offset: int
-    records: int = Field(description="how many there are: holes (compaction, transaction markers) are not counted")
-
-
-class PlannedTask(Data):
-    """One task (``<sub-topology>_<partition>``) and the source ranges that it takes up.
-
-    A task's repartition sources are not listed: they are what the earlier stage of the same run makes.
-    """
-
-    task_id: str
-    sub_topology: int
-    partition: int
-    sources: tuple[SourceRange, ...] = ()
-
-
-class SourceTopic(Data):
-    """What the plan found of a source's archive."""
-
-    topic: str
-    delta_version: int
-    partitions: int
-    delta_schema: str = Field(description="the Delta schema that the archive is read with: its own, or an earlier one")
-    rollback: int = Field(default=0, description="commit number of its writer's last rollback that it shows; 0: none")
-    table_id: str | None = Field(
-        default=None, description="the archive's Delta table id, its own; None: not known (before version 7)"
-    )
-
-
-class TakenOver(Data):
-    """A live application whose state becomes the job's: see `statelib.commits.takeover`.
-
-    Attributes:
-        application_id: The application's.
-        changelogs: By store and partition, the offset before which its changelog is read.
-        times: The stream time that the application has noted, by ``<topic>/<partition>`` of the job's sources.
-    """
-
-    application_id: str
-    changelogs: dict[str, dict[int, int]]
-    times: dict[str, int]
-
-
-class ForkedFrom(Data):
-    """The commit that a fork goes on from: see `statelib.commits.fork`."""
-
-    job: str
-    commit: int
-
-
-class RepairedBy(Data):
-    """The fork whose answers become the job's: see `statelib.repair`."""
-
-    job: str
-    commit: int
-
-
-class Plan(Document):
-    """What a run will do, fixed before it starts; a run that is resumed reads it back."""
-
-    kind: ClassVar[str] = "plan"
-    way_out: ClassVar[str] = _RUN_WAY_OUT
-    job: str
-    run_id: str
-    commit: int = Field(description="the number of the commit that the run will try to create")
-    fingerprint: str = Field(description="of the topology")
-    until_ms: int | None = Field(description="end of the slice in event time; None: all that the archives hold")
-    end_of_input: EndOfInput = "hold"
-    semantics: Semantics | None = Field(default=None, description="None: not known (before version 4)")
-    evolution: Evolution | None = Field(default=None, description="where another topology made the state")
-    sources: tuple[SourceTopic, ...]
-    tasks: tuple[PlannedTask, ...]
-    sink_partitions: dict[str, int] = Field(description="number of partitions of each topic that the job writes")
-    created_at_ms: int
-    rolled_back_to: int | None = Field(default=None, description="the run is a rollback to this commit, not a replay")
-    unseen: tuple[str, ...] = Field(default=(), description="what the job does not see of its sources, in words")
-    begun_anew: str | None = Field(default=None, description="why the last try at the same slice was given up")
-    taken_over: TakenOver | None = Field(default=None, description="the run takes over from it, and replays nothing")
-    forked_from: ForkedFrom | None = Field(default=None, description="the run forks it, and replays nothing")
-    repaired_by: RepairedBy | None = Field(default=None, description="the run takes its answers, and replays nothing")
-    max_future: MaxFuture | None = Field(default=None, description="which records are from the future; None: none is")
-    future_records: tuple[FutureRecord, ...] = Field(
-        default=(), description="the first of each partition at which the slice ends too early, or by which time leaps"
-    )
-
-    @property
-    def rebuilds(self) -> bool:
-        """Whether it makes the state of the commit before it anew (`statelib.task.rebuilt_head`): a rollback to it."""
-        return self.rolled_back_to == self.commit - 1
-
-    @property
-    def instead_of_replay(self) -> str | None:
-        """What the run does instead; None: it replays."""
-        return _instead_of_replay(self)
-
-    @property
-    def records(self) -> int:
-        """Records to replay over all source partitions (holes not counted), however many tasks read them."""
-        return sum({(s.topic, s.partition): s.records for task in self.tasks for s in task.sources}.values())
 
 
 class StateFile(Data):
@@ -268,7 +155,7 @@ class Staged(Document):
     """What a run made: the winning attempt of every task. Nothing of it is visible yet."""
 
     kind: ClassVar[str] = "staged result"
-    way_out: ClassVar[str] = _RUN_WAY_OUT
+    way_out: ClassVar[str] = RUN_WAY_OUT
     run_id: str
     tasks: tuple[TaskOutcome, ...]
     seconds: float
@@ -313,7 +200,7 @@ class Audit(Document):
     """What the checks said of a staged run. A run whose audit failed is quarantined: its files are never published."""
 
     kind: ClassVar[str] = "audit"
-    way_out: ClassVar[str] = _RUN_WAY_OUT
+    way_out: ClassVar[str] = RUN_WAY_OUT
     run_id: str
     success: bool
     checks: tuple[AuditCheck, ...]
@@ -386,7 +273,7 @@ class Commit(Document):
     @property
     def instead_of_replay(self) -> str | None:
         """See `Plan.instead_of_replay`."""
-        return _instead_of_replay(self)
+        return instead_of_replay(self)
 
     def source_offsets(self) -> dict[str, dict[int, int]]:
         """The next offset to replay, by source topic and partition."""
@@ -414,15 +301,3 @@ def sink_files(commits: Iterable[Commit]) -> dict[str, list[ArchiveFile]]:
         for sink in commit.sinks:
             files.setdefault(sink.topic, []).append(sink.file)
     return files
-
-
-def _instead_of_replay(of: Plan | Commit) -> str | None:
-    if of.taken_over is not None:
-        return f"taken over from {of.taken_over.application_id}"
-    if of.forked_from is not None:
-        return f"forked from {of.forked_from.job}@{of.forked_from.commit}"
-    if of.repaired_by is not None:
-        return f"repaired by {of.repaired_by.job}@{of.repaired_by.commit}"
-    if of.rolled_back_to is None:
-        return None
-    return ("rebuilt from" if of.rebuilds else "rollback to") + f" {of.rolled_back_to}"

@@ -15,7 +15,8 @@ from statelib.task import Stages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.documents.manifests import Commit, Plan, SourceTopic
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import Plan, SourceTopic
     from statelib.documents.topologies import TopologyDescription
     from statelib.storage import Storage
     from statelib.task import TaskSettings

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from statelib.assignment.model import Assignment, Assignor, AssignorName
-    from statelib.documents.manifests import Commit, Plan
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import Plan
     from statelib.placement.holdings import HostReport
 
 ASSIGNORS: Mapping[AssignorName, Assignor] = {

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from statelib.comparison.difference import Difference
     from statelib.comparison.matches import Resources
-    from statelib.documents.manifests import Commit, Plan
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import Plan
     from statelib.documents.topologies import TopologyDescription
     from statelib.storage import Storage
 

@@ -23,7 +23,8 @@ from statelib.commits.publish import publish
 from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import standing_commit
 from statelib.documents.document import FORMAT_VERSION
-from statelib.documents.manifests import Audit, Commit, CommittedTask, Plan, RepairedBy, StateFile, StateManifest
+from statelib.documents.manifests import Audit, Commit, CommittedTask, StateFile, StateManifest
+from statelib.documents.plans import Plan, RepairedBy
 from statelib.errors.fault_points import step
 from statelib.repair.corrected import corrected_sinks, described_for_job, job_topic, written_offsets
 from statelib.repair.repairable import check_fork, check_no_other_run, check_topologies

@@ -14,7 +14,8 @@ from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.documents.manifests import Commit, RepairedBy
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import RepairedBy
     from statelib.documents.topologies import TopologyDescription
     from statelib.storage import Storage
 

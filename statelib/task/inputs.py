@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import fixed_width
 from statelib.commits.layout import topic_path
-from statelib.documents.manifests import SourceRange
 from statelib.documents.places import place_of
+from statelib.documents.plans import SourceRange
 from statelib.operators.mappers.fields import both, fields_of_mapper, reads_key
 from statelib.task.copartitioned import CopartitionedCheck
 from statelib.task.future_records import FutureLimit

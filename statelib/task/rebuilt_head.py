@@ -26,7 +26,8 @@ from statelib.task.state_from_changelogs import make_state
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.documents.manifests import Commit, CommittedTask, Plan, TaskPosition
+    from statelib.documents.manifests import Commit, CommittedTask, TaskPosition
+    from statelib.documents.plans import Plan
     from statelib.stores.backend import Backend
     from statelib.task.work import TaskSettings
 

@@ -25,14 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.commits.job_definition import SourceNode
-    from statelib.documents.manifests import (
-        Commit,
-        Plan,
-        PlannedTask,
-        RepartitionFile,
-        SourceRange,
-        TaskOutcome,
-    )
+    from statelib.documents.manifests import Commit, RepartitionFile, TaskOutcome
+    from statelib.documents.plans import Plan, PlannedTask, SourceRange
     from statelib.storage import Storage
     from statelib.task.graph import NodeSeconds
     from statelib.task.work import TaskSettings

@@ -19,7 +19,8 @@ from statelib.task.state import POSITION_FAMILY, POSITION_KEY
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from statelib.documents.manifests import Plan, TaskPosition
+    from statelib.documents.manifests import TaskPosition
+    from statelib.documents.plans import Plan
     from statelib.documents.topologies import StoreDescription
     from statelib.stores.backend import Backend
     from statelib.task.work import TaskSettings

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from statelib.changelog.import_records import Imported
     from statelib.described.live_format import StoreFormat
-    from statelib.documents.manifests import CommittedTask, Plan, PlannedTask, TaskPosition
+    from statelib.documents.manifests import CommittedTask, TaskPosition
+    from statelib.documents.plans import Plan, PlannedTask
     from statelib.documents.topologies import StoreDescription, TopologyDescription
     from statelib.stores.backend import Backend
     from statelib.task.work import TaskSettings

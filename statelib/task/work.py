@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.documents.manifests import CommittedTask, PlannedTask, RepartitionFile
+    from statelib.documents.manifests import CommittedTask, RepartitionFile
+    from statelib.documents.plans import PlannedTask
     from statelib.documents.topologies import Evolution
     from statelib.settings.max_future import OnFutureRecord
     from statelib.settings.semantics import EndOfInput, Semantics

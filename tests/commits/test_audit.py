@@ -7,17 +7,8 @@ import copy
 import pytest
 
 from statelib.commits import reconcile
-from statelib.documents.manifests import (  # fmt: skip
-    Plan,
-    PlannedTask,
-    RepartitionFile,
-    SinkFile,
-    SourceRange,
-    Staged,
-    StateManifest,
-    TaskOutcome,
-    TaskPosition,
-)
+from statelib.documents.manifests import RepartitionFile, SinkFile, Staged, StateManifest, TaskOutcome, TaskPosition
+from statelib.documents.plans import Plan, PlannedTask, SourceRange
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.topics.files import ArchiveFile
 from statelib.topology import Sink, Source, Topology

@@ -30,7 +30,7 @@ from statelib.commits.forks import files_held_by_forks, forked_from, forks_of
 from statelib.commits.layout import JobLayout
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.sink_history import Segment, sink_history
-from statelib.documents.manifests import ForkedFrom
+from statelib.documents.plans import ForkedFrom
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError
 from statelib.storage import Storage

@@ -7,7 +7,7 @@ import pytest
 from statelib.commits.hold import read_hold, release_hold, take_hold
 from statelib.commits.plan import plan
 from statelib.commits.rollback import rollback
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.documents.upkeep import Hold
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError

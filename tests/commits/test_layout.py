@@ -10,18 +10,8 @@ from hypothesis import strategies as st
 from statelib.commits import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.layout import parse_run_id, run_id
 from statelib.documents.document import FORMAT_VERSION
-from statelib.documents.manifests import (
-    Audit,
-    Commit,
-    CommittedTask,
-    Plan,
-    PlannedTask,
-    SourceRange,
-    StateFile,
-    StateManifest,
-    TakenOver,
-    TaskPosition,
-)
+from statelib.documents.manifests import Audit, Commit, CommittedTask, StateFile, StateManifest, TaskPosition
+from statelib.documents.plans import Plan, PlannedTask, SourceRange, TakenOver
 from statelib.documents.topologies import Evolution, NodeDescription, StoreDescription, TopologyDescription
 from statelib.documents.upkeep import Maintenance, Rewrite, Rewriting, Rollback
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError

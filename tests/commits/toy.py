@@ -25,7 +25,8 @@ from statelib.topology import Sink, Source, Topology
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.documents.manifests import Commit, Plan, PlannedTask
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import Plan, PlannedTask
     from statelib.storage import Storage
 
 SCHEMA = topic_schema(pa.string(), pa.int64())

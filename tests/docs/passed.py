@@ -13,7 +13,8 @@ from hindstream.spark.phases import commit, plan, publish, task_work
 from hindstream.spark.phases import spark_stage as stage
 from statelib.commits import reconcile, record_audit
 from statelib.commits import stage as put_down
-from statelib.documents.manifests import Audit, Plan, Staged, TaskOutcome
+from statelib.documents.manifests import Audit, Staged, TaskOutcome
+from statelib.documents.plans import Plan
 from statelib.settings.settings import load_settings
 from tests.conftest import ROOT
 

@@ -14,7 +14,8 @@ from deltalake import DeltaTable
 from statelib.commits import CommitLog, take_hold
 from statelib.commits.audit import record_audit
 from statelib.commits.stage import stage
-from statelib.documents.manifests import Audit, Plan
+from statelib.documents.manifests import Audit
+from statelib.documents.plans import Plan
 from statelib.job.job import load_job
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive

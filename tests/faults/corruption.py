@@ -47,7 +47,8 @@ from statelib.commits import (
 )
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import changelog_topic
-from statelib.documents.manifests import Audit, Plan
+from statelib.documents.manifests import Audit
+from statelib.documents.plans import Plan
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError, InputError, RetryableError
 from tests.task.pipeline import Pipeline

@@ -18,7 +18,7 @@ from statelib.commits import (
     stage,
 )
 from statelib.commits.republish import republish
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.documents.topologies import TopologyDescription
 from statelib.errors.fault_points import observed
 from statelib.storage import Storage

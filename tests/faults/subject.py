@@ -34,7 +34,8 @@ from statelib.commits import (
 )
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import changelog_topic
-from statelib.documents.manifests import Audit, Plan
+from statelib.documents.manifests import Audit
+from statelib.documents.plans import Plan
 from statelib.operators.deduplication import operator as deduplicate
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema

@@ -9,7 +9,8 @@ import pytest
 from statelib.commits import CommitLog, FilePolicy, Retention, commit, maintain, publish, rollback, stage
 from statelib.commits.audit import record_audit
 from statelib.commits.expiry import oldest_restorable
-from statelib.documents.manifests import Audit, Plan
+from statelib.documents.manifests import Audit
+from statelib.documents.plans import Plan
 from tests.faults import subject
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.errors.kinds import ConfigurationError
 from tests.formats.former_names import half, topology
 from tests.task.pipeline import Pipeline

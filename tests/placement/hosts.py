@@ -16,7 +16,8 @@ from tests.commits import toy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.documents.manifests import Commit, Plan
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import Plan
     from statelib.placement.copies import CopyResult
 
 JOB = "counting"

@@ -11,15 +11,8 @@ import pytest
 from statelib.assignment.assignment_info import TopicPartition, decode_assignment
 from statelib.assignment.model import AssignmentConfig
 from statelib.assignment.subscription_info import SubscriptionInfo, decode_subscription
-from statelib.documents.manifests import (
-    Commit,
-    CommittedTask,
-    Plan,
-    PlannedTask,
-    StateFile,
-    StateManifest,
-    TaskPosition,
-)
+from statelib.documents.manifests import Commit, CommittedTask, StateFile, StateManifest, TaskPosition
+from statelib.documents.plans import Plan, PlannedTask
 from statelib.placement.documents import PlacedHost, Placement
 from statelib.placement.holdings import HostReport
 from statelib.placement.round import Former, Host, place

@@ -20,7 +20,8 @@ from statelib.commits.layout import CommitLog, topic_path
 from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import publish
 from statelib.commits.stage import stage
-from statelib.documents.manifests import Audit, Plan, Staged
+from statelib.documents.manifests import Audit, Staged
+from statelib.documents.plans import Plan
 from statelib.storage import Storage
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of

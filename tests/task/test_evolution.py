@@ -23,7 +23,7 @@ from statelib import (
     sum_,
 )
 from statelib.commits.layout import CommitLog
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.errors.kinds import ConfigurationError
 from tests.task.pipeline import Pipeline
 

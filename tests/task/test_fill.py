@@ -19,7 +19,7 @@ from statelib.commits.publish import publish
 from statelib.commits.rollback import rollback
 from statelib.commits.store_differences import StoreDifferences
 from statelib.comparison.matches import Resources
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.repair.repair import repair

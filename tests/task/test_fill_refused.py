@@ -11,7 +11,8 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog
 from statelib.commits.past_plans import past_plans
 from statelib.commits.plan import NothingToDo
-from statelib.documents.manifests import Plan, Staged, TakenOver
+from statelib.documents.manifests import Staged
+from statelib.documents.plans import Plan, TakenOver
 from statelib.errors.kinds import ConfigurationError
 from tests.task.fill_versions import (
     Version,

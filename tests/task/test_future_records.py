@@ -20,7 +20,7 @@ from statelib import (
 )
 from statelib.commits.layout import quarantine_topic
 from statelib.commits.plan import NothingToDo
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.settings.max_future import MaxFuture
 from statelib.topics.future_records import FutureRecord
 from statelib.topics.partitioner import partition_for

@@ -11,7 +11,7 @@ import pytest
 
 from statelib import Materialized, Stores, StreamsBuilder, count
 from statelib.commits.layout import CommitLog, Runs
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.documents.topologies import Migration
 from statelib.errors.kinds import ConfigurationError
 from statelib.migration import compare_latest

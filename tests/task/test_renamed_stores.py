@@ -27,7 +27,7 @@ from statelib import (
 )
 from statelib.commits.layout import CommitLog
 from statelib.commits.renamed_changelogs import copy_changelogs
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.migration import compare_latest

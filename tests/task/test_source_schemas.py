@@ -9,7 +9,7 @@ import pytest
 
 from statelib import Materialized, StreamsBuilder, max_, sum_
 from statelib.commits.layout import CommitLog
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.errors.kinds import ConfigurationError, InputError
 from tests.surface.records import VALUE, surface_records
 from tests.surface.topology import surface

@@ -11,7 +11,7 @@ from statelib import StreamsBuilder
 from statelib.columns.schema_text import decode_schema
 from statelib.columns.windowed_type import WindowedType
 from statelib.commits.layout import Runs
-from statelib.documents.manifests import Plan
+from statelib.documents.plans import Plan
 from statelib.documents.topologies import TopologyDescription
 from statelib.topology.windowed_keys import stateful_under_windowed_keys
 from tests.dsl.test_windowed_keys import counts

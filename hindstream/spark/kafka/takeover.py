@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from hindstream.kafka.cluster import Committed, TopicState
-    from statelib.documents.manifests import Commit, Plan
+    from statelib.documents.manifests import Commit
+    from statelib.documents.plans import Plan
     from statelib.documents.topologies import StoreDescription
     from statelib.job.handover import Handover
     from statelib.job.job import Job

@@ -18,7 +18,8 @@ from statelib.storage.storage import existing_storage
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from statelib.documents.manifests import Commit, FillCost, Plan
+    from statelib.documents.manifests import Commit, FillCost
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage

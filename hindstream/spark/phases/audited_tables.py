@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from hindstream.spark.expectations.checks import Suite
     from hindstream.spark.expectations.flat_tables import Frame
     from hindstream.spark.screening.screen import Screen
-    from statelib.documents.manifests import AuditCheck, Plan, SinkFile, Staged
+    from statelib.documents.manifests import AuditCheck, SinkFile, Staged
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage

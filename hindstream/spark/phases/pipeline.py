@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from statelib.commits import Maintained, Published
     from statelib.commits.plan import EndOffsets
-    from statelib.documents.manifests import Audit, Commit, Plan, Staged
+    from statelib.documents.manifests import Audit, Commit, Staged
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from statelib.commits.plan import EndOffsets
-    from statelib.documents.manifests import Plan
+    from statelib.documents.plans import Plan
     from statelib.documents.topologies import TopologyDescription
     from statelib.job.job import Job
     from statelib.settings.settings import Settings

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from statelib.commits.run_times import Estimate
-    from statelib.documents.manifests import Plan, SourceRange
+    from statelib.documents.plans import Plan, SourceRange
     from statelib.errors.kinds import ConfigurationError
     from statelib.job.job import Job
     from statelib.settings.settings import Settings

@@ -14,7 +14,8 @@ from hindstream.spark.tasks.works import carry_user_code
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import Plan, TaskOutcome
+    from statelib.documents.manifests import TaskOutcome
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage

@@ -9,7 +9,7 @@ from statelib.settings.local_dir import for_all_hosts
 from statelib.task import Stages, TaskSettings
 
 if TYPE_CHECKING:
-    from statelib.documents.manifests import Plan
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage

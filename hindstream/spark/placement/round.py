@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from hindstream.spark.placement.hosts import Slot
-    from statelib.documents.manifests import Plan, TaskOutcome
+    from statelib.documents.manifests import TaskOutcome
+    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.placement.documents import Placement
     from statelib.placement.holdings import HostReport

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statelib.documents.manifests import Audit, Commit, Plan, Staged
+from statelib.documents.manifests import Audit, Commit, Staged
+from statelib.documents.plans import Plan
 from statelib.documents.topologies import TopologyDescription
 from statelib.errors.kinds import CorruptedDataError
 from tests.faults.campaign.case import Case, Fault, Outcome

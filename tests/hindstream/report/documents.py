@@ -11,11 +11,7 @@ from statelib.documents.manifests import (
     AuditCheck,
     Commit,
     CommittedTask,
-    Plan,
-    PlannedTask,
     SinkFile,
-    SourceRange,
-    SourceTopic,
     Staged,
     StateFile,
     StateManifest,
@@ -23,6 +19,7 @@ from statelib.documents.manifests import (
     TaskOutcome,
     TaskPosition,
 )
+from statelib.documents.plans import Plan, PlannedTask, SourceRange, SourceTopic
 from statelib.metrics.node_metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetrics
 from statelib.settings.semantics import EndOfInput
 from statelib.storage import Storage

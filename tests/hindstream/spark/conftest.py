@@ -16,7 +16,8 @@ from tests.storage.s3 import s3 as s3  # noqa: PLC0414
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statelib.documents.manifests import Plan, Staged
+    from statelib.documents.manifests import Staged
+    from statelib.documents.plans import Plan
     from statelib.settings.settings import Settings
 
 

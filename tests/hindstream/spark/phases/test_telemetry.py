@@ -18,7 +18,8 @@ from hindstream.spark.phases import commit
 from hindstream.spark.phases.telemetry import export
 from statelib import Job, StreamsBuilder, TimeWindows
 from statelib.commits import plan, record_audit, stage
-from statelib.documents.manifests import Audit, Plan, Staged, StateManifest, TaskOutcome, TaskPosition
+from statelib.documents.manifests import Audit, Staged, StateManifest, TaskOutcome, TaskPosition
+from statelib.documents.plans import Plan
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.settings.settings import load_settings
 from tests.task.pipeline import Pipeline
