@@ -20,7 +20,7 @@ from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, fork_topic, late_topic, quarantine_topic, run_id
 from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import standing_commit
-from statelib.documents.plans import ForkedFrom, Plan
+from statelib.documents.plans import ForkedFrom, Plan, made_again
 from statelib.documents.upkeep import ForkReference
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, FencedError
@@ -77,21 +77,15 @@ def fork(
         raise
     warehouse.put_if_absent(JobLayout(new).topology(target.fingerprint), described.encode())
     plan = _settled_plan(warehouse, target, new, now_ms)
-    made = target.model_copy(
-        update={
-            "format_version": plan.format_version,
-            "job": new,
-            "commit": plan.commit,
-            "run_id": plan.run_id,
-            "tasks": {task_id: task.within_fork(job) for task_id, task in target.tasks.items()},
-            "sinks": (),
-            "created_at_ms": now_ms,
-            "rolled_back_to": None,
-            "evolution": None,
-            "taken_over": None,
-            "forked_from": plan.forked_from,
-            "repaired_by": None,
-        }
+    made = made_again(
+        target,
+        job=new,
+        commit=plan.commit,
+        run_id=plan.run_id,
+        tasks={task_id: task.within_fork(job) for task_id, task in target.tasks.items()},
+        sinks=(),
+        created_at_ms=now_ms,
+        forked_from=plan.forked_from,
     )
     standing = _claimed(warehouse, made)
     _check_not_dropped(warehouse, target, new)

@@ -24,8 +24,8 @@ from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import check_number
-from statelib.documents.document import FORMAT_VERSION
 from statelib.documents.manifests import sink_files
+from statelib.documents.plans import made_again
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 
@@ -203,20 +203,14 @@ def commit_again(
     Raises:
         FencedError: Another run was quicker to commit.
     """
-    new = target.model_copy(
-        update={
-            "format_version": FORMAT_VERSION,
-            "commit": plan.commit,
-            "run_id": plan.run_id,
-            "tasks": tasks,
-            "sinks": (),
-            "created_at_ms": now_ms,
-            "rolled_back_to": target.commit,
-            "evolution": None,
-            "taken_over": None,
-            "forked_from": None,
-            "repaired_by": None,
-        }
+    new = made_again(
+        target,
+        commit=plan.commit,
+        run_id=plan.run_id,
+        tasks=tasks,
+        sinks=(),
+        created_at_ms=now_ms,
+        rolled_back_to=target.commit,
     )
     standing = CommitLog(warehouse, target.job).claim(new, "rollback")
     publish(warehouse, target.job)
@@ -261,19 +255,13 @@ def plan_again(warehouse: Storage, target: Commit, number: int, now_ms: int) -> 
     runs = Runs(warehouse, target.job)
     ensure_plan(warehouse, target)
     before = runs.plan_of(target)
-    plan = before.model_copy(
-        update={
-            "format_version": FORMAT_VERSION,
-            "run_id": run_id(number, 1),
-            "commit": number,
-            "tasks": (),
-            "created_at_ms": now_ms,
-            "rolled_back_to": target.commit,
-            "begun_anew": None,
-            "evolution": None,
-            "taken_over": None,
-            "forked_from": None,
-            "repaired_by": None,
-        }
+    plan = made_again(
+        before,
+        run_id=run_id(number, 1),
+        commit=number,
+        tasks=(),
+        created_at_ms=now_ms,
+        rolled_back_to=target.commit,
+        begun_anew=None,
     )
     return runs.settle(plan, lambda last: last.rolled_back_to == target.commit, "rollback")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from pydantic import Field
 
-from statelib.documents.document import Data, Document
+from statelib.documents.document import FORMAT_VERSION, Data, Document
 from statelib.documents.topologies import Evolution
 from statelib.settings.max_future import MaxFuture
 from statelib.settings.semantics import EndOfInput, Semantics
@@ -14,6 +14,8 @@ from statelib.topics.future_records import FutureRecord
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import Commit
+
+_Run = TypeVar("_Run", "Plan", "Commit")
 
 RUN_WAY_OUT = (
     "restore the file from a copy of the warehouse; if its run has not been committed, you can also delete the run's"
@@ -127,6 +129,12 @@ class Plan(Document):
     def records(self) -> int:
         """Records to replay over all source partitions (holes not counted), however many tasks read them."""
         return sum({(s.topic, s.partition): s.records for task in self.tasks for s in task.sources}.values())
+
+
+def made_again(of: _Run, **changed: object) -> _Run:
+    """A plan or commit of a run that replays nothing: another one's, but for what it came from and what is changed."""
+    origins = dict.fromkeys(("evolution", "rolled_back_to", "taken_over", "forked_from", "repaired_by"))
+    return of.model_copy(update={**origins, "format_version": FORMAT_VERSION, **changed})
 
 
 def instead_of_replay(of: Plan | Commit) -> str | None:

@@ -22,9 +22,8 @@ from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.publish import publish
 from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import standing_commit
-from statelib.documents.document import FORMAT_VERSION
 from statelib.documents.manifests import Audit, Commit, CommittedTask, StateFile, StateManifest
-from statelib.documents.plans import Plan, RepairedBy
+from statelib.documents.plans import Plan, RepairedBy, made_again
 from statelib.errors.fault_points import step
 from statelib.repair.corrected import corrected_sinks, described_for_job, job_topic, written_offsets
 from statelib.repair.repairable import check_fork, check_no_other_run, check_topologies
@@ -105,25 +104,19 @@ def repair(
     warehouse.put_if_absent(runs.layout.audit(plan.run_id), audit.encode())
     step("repair.audited")
     written = written_offsets(head, fork, described, files)
-    new = head.model_copy(
-        update={
-            "format_version": FORMAT_VERSION,
-            "commit": plan.commit,
-            "run_id": plan.run_id,
-            "fingerprint": made.fingerprint,
-            "sources": made.sources,
-            "tasks": {
-                task_id: CommittedTask(state=states[task_id], position=task.position, written=written[task_id])
-                for task_id, task in made.tasks.items()
-            },
-            "sinks": files,
-            "created_at_ms": now_ms,
-            "rolled_back_to": None,
-            "evolution": None,
-            "taken_over": None,
-            "forked_from": None,
-            "repaired_by": by,
-        }
+    new = made_again(
+        head,
+        commit=plan.commit,
+        run_id=plan.run_id,
+        fingerprint=made.fingerprint,
+        sources=made.sources,
+        tasks={
+            task_id: CommittedTask(state=states[task_id], position=task.position, written=written[task_id])
+            for task_id, task in made.tasks.items()
+        },
+        sinks=files,
+        created_at_ms=now_ms,
+        repaired_by=by,
     )
     standing = CommitLog(warehouse, job).claim(new, "repair")
     publish(warehouse, job)

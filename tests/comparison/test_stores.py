@@ -72,6 +72,7 @@ def check(folder, found, a, b, skipped=()):
             assert counts_of(store.difference) == brute(one.store(store.a), other.store(store.b), partitions), store.a
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resources", [{}, {"budget_bytes": 1, "rows_a_bucket": 1}])
 def test_two_commits_of_a_job(tmp_path, first, resources):
     found = compared(tmp_path, first, ("first", 1), ("first", 2), resources=resources)
