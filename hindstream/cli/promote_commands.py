@@ -1,8 +1,8 @@
-"""``hindstream promote``: its options; see `hindstream.cli.promote`."""
+"""``hindstream promote`` and ``views``: their options; see `hindstream.cli.promote`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,7 +29,8 @@ def promote(
 ) -> None:
     """Promote a fork: readers who ask for the sinks of a job get those of the fork, in one step, with a way back.
 
-    It is what hindstream.read follows. Neither job changes, and both can go on.
+    It is what hindstream.read follows, and views of SQL when 'hindstream views' has made them again. Neither job
+    changes, and both can go on.
 
     Example: hindstream promote longer-grace --over flight-delays
     """
@@ -43,3 +44,24 @@ def promote(
         promote_back(over, given, output)
     else:
         promote_job(new, over, given, output, allow_behind=allow_behind, allow_other_fields=allow_other_fields)
+
+
+def views(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")],
+    dialect: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that is to make them.")],
+    schema: Annotated[
+        str | None, typer.Option(metavar="SCHEMA", help="Where: SCHEMA or CATALOG.SCHEMA. Default: its current one.")
+    ] = None,
+    output: JsonOrText = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Print the SQL that makes a view SINK_current of each sink, for readers that follow promotions.
+
+    The views have what hindstream.read gives: the records of the job, or of the fork that was promoted over it.
+
+    Example: hindstream views flight-delays --dialect duckdb | duckdb lake.duckdb
+    """
+    from hindstream.cli.promote import print_views  # noqa: PLC0415
+
+    print_views(job, dialect, schema, given_settings(settings, warehouse=warehouse), output)

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
 
 from hindstream.spark.frames.spark_types import spark_schema
+from statelib.storage.hadoop import hadoop_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,7 +52,7 @@ def _of_topic(reader: DataFrameReader, archive: TopicArchive, parts: list[tuple[
     files = [
         file.path for _, part in parts for file in archive.files(part.partition, part.first_offset, part.end_offset)
     ]
-    root, *paths = (_for_hadoop(archive.storage.uri(path)) for path in ["", *files])
+    root, *paths = (hadoop_uri(archive.storage.uri(path)) for path in ["", *files])
     records = reader.option("basePath", root).parquet(*paths)
     chosen, shifted = f.lit(False), f.col("offset")
     for begin, part in parts:
@@ -65,8 +66,3 @@ def _of_topic(reader: DataFrameReader, archive: TopicArchive, parts: list[tuple[
 def _is_in(part: Segment) -> Column:
     offset = f.col("offset")
     return (f.col("partition") == part.partition) & (offset >= part.first_offset) & (offset < part.end_offset)
-
-
-def _for_hadoop(uri: str) -> str:
-    """Hadoop's client calls S3 ``s3a``."""
-    return f"s3a{uri[2:]}" if uri.startswith("s3://") else uri

@@ -67,6 +67,17 @@ def sink_history(warehouse: Storage, job: str, commit: int | None = None) -> Map
     return {name: tuple(sorted(history[name], key=lambda part: part.partition)) for name in sorted(history)}
 
 
+def own_topics(warehouse: Storage, job: str) -> dict[str, str]:
+    """By sink, the topic that the job itself writes, as of its newest commit; one that has not run yet knows of none.
+
+    Raises:
+        ConfigurationError: See `sink_history`.
+        CorruptedDataError: A document of the job is damaged.
+    """
+    first, _ = _history(warehouse, job, None)
+    return {_name_of(topic, job, first): topic for topic in _sink_offsets(warehouse, standing_commit(warehouse, job))}
+
+
 def _history(warehouse: Storage, job: str, commit: int | None) -> tuple[str, dict[str, list[Segment]]]:
     """The job at the beginning, a fork of which the job is; and the segments by what that one calls its sinks."""
     made = standing_commit(warehouse, job, commit)

@@ -23,6 +23,7 @@ from statelib.commits import topic_path
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage.digests import sha256_of
 from statelib.storage.errors import ObjectNotFoundError
+from statelib.storage.hadoop import hadoop_uri
 from statelib.topics.encodings import is_encoded
 from statelib.topics.footer import read_footer
 
@@ -293,7 +294,7 @@ def spark_frame(
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
     columns = flat_columns(schema)
-    root = spark_uri(warehouse.uri(topic_path(topic)))
+    root = hadoop_uri(warehouse.uri(topic_path(topic)))
     if files:
         frame = spark.read.option("basePath", root).parquet(*(f"{root}/{file.path}" for file in files))
     else:
@@ -314,8 +315,3 @@ def _spark_column(column: Any, of: Column, f: Any) -> Any:
     elif pa.types.is_timestamp(of.type):
         column = column.cast("timestamp")
     return column.alias(of.name)
-
-
-def spark_uri(uri: str) -> str:
-    """An address in the spelling of Hadoop's file systems."""
-    return f"s3a://{uri.removeprefix('s3://')}" if uri.startswith("s3://") else uri

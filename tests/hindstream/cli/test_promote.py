@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
 import hindstream as library
 from hindstream.cli.main import app
-from statelib import load_job
+from statelib import StreamsBuilder, load_job
 from statelib.commits.fork import fork
 from statelib.errors.kinds import ConfigurationError
 from tests.hindstream.cli.test_fork import FILE
@@ -45,11 +46,12 @@ def test_there_and_back(pipeline):
     assert called(pipeline, "promote", "newer", "--over", "counting") == (
         "Readers of counting read newer@2 from now on (promotion 1).\n"
         "The way back: hindstream promote --back --over counting\n"
+        "If they read views of SQL, make these again: hindstream views counting --dialect ENGINE\n"
     )
     assert who_is_read(pipeline) == "newer"
     assert "serves the readers of counting" in " ".join(called(pipeline, "jobs").split())
     told = called(pipeline, "promote", "--back", "--over", "counting")
-    assert told == "Readers of counting read the job itself from now on (promotion 2).\n"
+    assert told.splitlines()[0] == "Readers of counting read the job itself from now on (promotion 2)."
     assert who_is_read(pipeline) == "counting"
     assert "serves" not in called(pipeline, "jobs")
 
@@ -65,3 +67,42 @@ def test_for_a_program(pipeline):
 def test_one_way_is_given(pipeline, arguments):
     with pytest.raises(ConfigurationError, match="give either the fork to promote, or --back"):
         called(pipeline, "promote", *arguments)
+
+
+def test_views_for_duckdb_change_at_once(pipeline):
+    called(pipeline, "promote", "newer", "--over", "counting")
+    told = called(pipeline, "views", "counting", "--dialect", "duckdb").splitlines()
+    assert told[:3] == ["-- What the readers of counting read: newer.", "", "BEGIN TRANSACTION;"]
+    assert told[-1] == "COMMIT;"
+    assert f"FROM delta_scan('{pipeline.warehouse.uri('topics/counts.newer')}');" in told
+
+
+def test_views_for_a_program(pipeline):
+    told = json.loads(
+        called(pipeline, "views", "counting", "--dialect", "spark", "--schema", "gold", "--output", "json")
+    )
+    assert (told["job"], told["serving"]) == ("counting", "counting")
+    (view,) = told["views"]
+    assert (view["sink"], view["name"], view["is_complete"]) == ("counts", "`gold`.`counts_current`", True)
+    assert view["sql"].startswith("CREATE OR REPLACE VIEW `gold`.`counts_current` AS\nSELECT ")
+
+
+def test_a_sink_that_the_fork_has_written_nothing_to_is_said(tmp_path):
+    builder = StreamsBuilder("counting")
+    views = builder.stream("views")
+    views.filter(pc.field("value") < 10).to("small")
+    views.to("all")
+    job = Pipeline(tmp_path, builder.build(), "counting")
+    job.archive("views", [(f"k{n % 3}", n, n) for n in range(30)], (pa.string(), pa.int64()))
+    job.run(15)
+    job.run()
+    fork(job.warehouse, "counting", "newer", 1, now_ms=0)
+    of_fork = job.topology.with_sinks({name: f"{name}.newer" for name in ("small", "all")})
+    Pipeline(tmp_path, of_fork, "newer", warehouse=job.warehouse.uri("")).run()
+    called(job, "promote", "newer", "--over", "counting")
+    result = CliRunner().invoke(
+        app, ["views", "counting", "--dialect", "spark", "--warehouse", job.warehouse.uri("")], obj={}
+    )
+    assert result.stderr == "newer has written nothing to small yet. Make its view again when it has.\n"
+    assert "topics/all.newer" in result.stdout
+    assert "topics/small.newer" not in result.stdout

@@ -18,7 +18,6 @@ from hindstream.spark.expectations.flat_tables import (
     pandas_frame,
     read_flat,
     spark_frame,
-    spark_uri,
 )
 from hindstream.spark.expectations.plain import plain
 from statelib.commits import topic_path
@@ -50,11 +49,6 @@ def test_fields_that_would_get_one_name_are_refused() -> None:
     value = pa.struct([("a__b", pa.int64()), ("a", pa.struct([("b", pa.int64())]))])
     with pytest.raises(ConfigurationError, match=r"value\.a\.b and value\.a__b cannot be told apart"):
         flat_columns(topic_schema(pa.string(), value))
-
-
-def test_hadoop_spells_s3_otherwise() -> None:
-    assert spark_uri("s3://bucket/topic") == "s3a://bucket/topic"
-    assert spark_uri("/data/topic") == "/data/topic"
 
 
 def test_only_the_columns_that_are_named_are_read() -> None:
