@@ -25,6 +25,7 @@ from hindstream.console.differences import (
 )
 from hindstream.console.json_lines import json_data, print_json
 from hindstream.console.numbers import count_text
+from hindstream.console.serving import serving_sentences
 from hindstream.report.ledger_differences import dropped_lines, ledger_sentences
 from hindstream.slices import time_ms
 from statelib.columns.times import instant_text
@@ -154,7 +155,11 @@ def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings
             within=asked.within,
             stores=None if asked.stores is None else StoresAsked(Path(settings.state_dir), asked.stores),
         )
-    data, lines, reasons = _data(found), list(_lines(found)), list[str]()
+    data, lines, reasons = (
+        _data(found),
+        list(_lines(found, list(serving_sentences(warehouse, a.job, b.job)))),
+        list[str](),
+    )
     if asked.explained is not None:
         explained, reasons = _explained(warehouse, found, asked.explained, asked.limit, settings)
         data |= {"explained": explained}
@@ -193,9 +198,9 @@ def _write_page(file: Path, found: JobDifferences, reasons: Sequence[str]) -> No
     typer.echo(f"The page is {file}.", err=True)
 
 
-def _lines(found: JobDifferences) -> Iterator[str]:
+def _lines(found: JobDifferences, serving: Sequence[str]) -> Iterator[str]:
     a, b = map(side_name, (found.a, found.b))
-    yield f"A is {a}, B is {b}."
+    yield " ".join([f"A is {a}, B is {b}.", *serving])
     yield from interval_sentences(found.within)
     yield from sink_sentences(found.sinks)
     if found.stores is not None:

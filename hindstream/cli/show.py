@@ -17,10 +17,11 @@ import pyarrow.types as pt
 import typer
 
 from hindstream.console.rows import rows_of, write_rows
+from hindstream.console.serving import serving_sentences
 from hindstream.slices import time_of
 from statelib.columns.windowed_type import is_windowed_struct
 from statelib.commits import topic_path
-from statelib.commits.topic_writers import sought
+from statelib.commits.topic_writers import sought, writer_of
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage.storage import existing_storage
@@ -78,6 +79,9 @@ def print_records(
             names.remove("headers")
     of = "" if key is None else f" with the key {key}"
     write_rows(shown, names, f"{topic}, version {archive.version}", output, nothing=f"{topic} has no record{of} there.")
+    if output == "table" and (writer := writer_of(warehouse, topic)) is not None:
+        for sentence in serving_sentences(warehouse, writer):
+            typer.echo(f"{writer} has written this. {sentence}")
     if limit is not None and next(rows, None) is not None:
         typer.echo(f"The first {counted(limit, 'record')}; --limit says how many.", err=output != "table")
 

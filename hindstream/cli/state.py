@@ -186,6 +186,8 @@ def _print_preview(preview: RollbackPreview, out: Results, *, supersede: bool) -
             f"Forks that go on from them: {', '.join(preview.forks)}. Their state and their own records stay, but the"
         )
         out.say("records before the fork go, so that their whole history can no longer be read.")
+    if preview.serves:
+        out.say(f"The readers of {', '.join(preview.serves)} read this job, and go back with it.")
     if preview.open_run is not None:
         out.say(_in_the_way(preview.open_run, supersede=supersede))
 

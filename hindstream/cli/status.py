@@ -10,8 +10,10 @@ from rich.table import Table
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import bytes_text, count_text, time_text
 from hindstream.console.output import standard_output
+from hindstream.console.serving import serving_sentences
 from hindstream.report.documents import RunDocuments, load_runs, open_windows, sealed
 from statelib.commits import published_through
+from statelib.commits.promotion import served_by, serving
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 
@@ -40,6 +42,8 @@ def print_status(job: str, settings: Settings, output: Output = "table") -> None
     if committed:
         console.print(_stores_table(committed[-1]))
         console.print(f"Published through commit {published_through(warehouse, job)}.")
+    for sentence in serving_sentences(warehouse, job):
+        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
     for record in runs[-1].plan.future_records:
         console.print(f"{record}. Next: {record.next_step}", highlight=False, soft_wrap=True, markup=False)
 
@@ -50,6 +54,8 @@ def _data(warehouse: Storage, job: str, runs: list[RunDocuments]) -> dict[str, A
     return {
         "job": job,
         "published_through": published_through(warehouse, job),
+        "serves": served_by(warehouse, job),
+        "served_by": serving(warehouse, job),
         "runs": [
             {
                 "run": run.run_id,

@@ -21,6 +21,7 @@ from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, rolled_back, run_id
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.maintain import open_run_after
+from statelib.commits.promotion import served_by
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import check_number
@@ -57,6 +58,7 @@ class RollbackPreview:
         records: How many records of the sources will have to be replayed to come as far again; holes not counted.
         open_run: A run that would lose its commit number; None: there is none.
         forks: Forks whose history begins with records that go. They are not touched, but that beginning is lost.
+        serves: Jobs whose readers read this one, and go back with it.
     """
 
     to: int
@@ -66,6 +68,7 @@ class RollbackPreview:
     records: int
     open_run: str | None
     forks: tuple[str, ...] = ()
+    serves: tuple[str, ...] = ()
 
 
 def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
@@ -73,12 +76,13 @@ def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
 
     Raises:
         ConfigurationError: There is no such commit, it is the head, it has been taken back itself, or its state has
-            expired.
+            expired; or a fork that serves readers would lose the beginning of its history.
         CorruptedDataError: A file of its state is missing.
     """
     log = CommitLog(warehouse, job)
     head = log.head_number()
     _check_target(warehouse, log, to, head)
+    _check_readers(warehouse, log, to, head)
     taken = _to_take_back(log, to, head)
     topics = {
         topic: TakenBack(len(files), sum(file.rows for file in files)) for topic, files in sink_files(taken).items()
@@ -93,6 +97,7 @@ def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
         records=sum(plan.records for plan in plans),
         open_run=open_replay(warehouse, job, head),
         forks=forks_on(warehouse, job, _standing(log, to, head)),
+        serves=served_by(warehouse, job),
     )
 
 
@@ -127,11 +132,13 @@ def rollback(
             return head
     number = head.commit if head else 0
     _check_target(warehouse, log, to, number)
+    _check_readers(warehouse, log, to, number)
     check_no_replay_open(warehouse, job, number, supersede=supersede)
     _check_sinks(warehouse, log, to, number)
     target = log.read(to)
     plan = plan_again(warehouse, target, number + 1, now_ms)
     _check_target(warehouse, log, to, number)  # now that the plan is there: see the module's docstring
+    _check_readers(warehouse, log, to, number)
     return commit_again(warehouse, target, plan, target.tasks, now_ms=now_ms)
 
 
@@ -146,6 +153,22 @@ def _standing(log: CommitLog, to: int, head: int) -> set[int]:
     """The commits after ``to`` that have not been taken back yet, rollbacks among them."""
     later = range(to + 1, head + 1)
     return {*later} - rolled_back(map(log.read, later)).keys()
+
+
+def _check_readers(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:
+    """Makes sure that no fork loses the beginning of its history while somebody reads it.
+
+    Raises:
+        ConfigurationError: One would.
+    """
+    for fork in forks_on(warehouse, log.job, _standing(log, to, head)):
+        for over in served_by(warehouse, fork):
+            raise ConfigurationError(
+                f"the readers of {over} read {fork}, whose history begins with records that would go",
+                job=log.job,
+                commit=to,
+                next_step=f"let them read another job first: hindstream promote --back --over {over}",
+            )
 
 
 def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:

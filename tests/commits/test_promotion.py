@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hindstream
-from statelib.commits import CommitLog, rollback
+from statelib.commits import CommitLog, preview_rollback, rollback
 from statelib.commits.drop_fork import drop_fork
 from statelib.commits.fork import fork, fork_from_beginning
 from statelib.commits.layout import JobLayout
@@ -101,6 +101,29 @@ def test_promoted_while_the_fork_is_dropped_readers_can_go_back(forked):
     go_back(forked, "counting", now_ms=9)
     refused_or_done(lambda: drop_fork(forked, "new", now_ms=10))
     assert read(forked).job == "counting"
+    assert len(read(forked)) == 81
+
+
+def test_nobody_takes_the_beginning_of_a_history_that_is_read(forked, run):
+    fork(forked, "new", "newer", now_ms=6)
+    promote(forked, "newer", "counting", now_ms=7)
+    before = read(forked)
+    for look in (preview_rollback, lambda *place: rollback(*place, now_ms=8)):
+        with pytest.raises(ConfigurationError, match="the readers of counting read newer, whose history begins"):
+            look(forked, "counting", 1)
+    assert CommitLog(forked, "counting").head_number() == 4
+    assert read(forked).segments == before.segments
+    rollback(forked, "counting", 2, now_ms=9)  # the fork stands on this one
+    assert read(forked).segments == before.segments
+    go_back(forked, "counting", now_ms=10)
+    rollback(forked, "counting", 1, now_ms=11)
+
+
+def test_promoted_while_the_job_is_rolled_back_behind_the_fork(forked):
+    """Whoever comes second is refused: readers read what there is."""
+    looked = at("rollback.before-plan", lambda: promote(forked, "new", "counting", now_ms=7))
+    with looked, pytest.raises(ConfigurationError, match="the readers of counting read new"):
+        rollback(forked, "counting", 1, now_ms=8)
     assert len(read(forked)) == 81
 
 

@@ -106,3 +106,31 @@ def test_a_sink_that_the_fork_has_written_nothing_to_is_said(tmp_path):
     assert result.stderr == "newer has written nothing to small yet. Make its view again when it has.\n"
     assert "topics/all.newer" in result.stdout
     assert "topics/small.newer" not in result.stdout
+
+
+SERVED = "Readers of counting read newer."
+
+
+def test_commands_say_who_is_read(pipeline):
+    looks = [
+        ("status", "counting"),
+        ("status", "newer"),
+        ("show", "counts", "--limit", "1"),
+        ("show", "counts.newer", "--limit", "1"),
+        ("diff", "counting", "newer", "--limit", "0"),
+    ]
+    assert [look for look in looks if SERVED in called(pipeline, *look)] == []
+    called(pipeline, "promote", "newer", "--over", "counting")
+    assert [look for look in looks if SERVED not in called(pipeline, *look)] == []
+    assert SERVED not in called(pipeline, "show", "views", "--limit", "1")
+    for job, serves in (("counting", []), ("newer", ["counting"])):
+        told = json.loads(called(pipeline, "status", job, "--output", "json"))
+        assert (told["serves"], told["served_by"]) == (serves, "newer")
+
+
+def test_a_rollback_says_whose_readers_go_back(pipeline):
+    called(pipeline, "promote", "newer", "--over", "counting")
+    told = called(pipeline, "state", "rollback", "newer", "--to", "1", "--dry-run")
+    assert "The readers of counting read this job, and go back with it.\n" in told
+    told = called(pipeline, "state", "rollback", "newer", "--to", "1", "--dry-run", "--output", "json")
+    assert json.loads(told.splitlines()[-2])["serves"] == ["counting"]
