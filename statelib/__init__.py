@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from statelib.job.job import Expectation, Job, expect, load_job
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.job.lake_topic import LakeTopic
+    from statelib.job.switch_over import SwitchOver
     from statelib.operators.aggregation.sql_functions import (
         Aggregation,
         approx_count_distinct,
@@ -143,6 +144,7 @@ _HOMES = {
     "statelib.operators.joins.stream_stream.definition": ("JoinWindows",),
     "statelib.job.kafka_topic": ("KafkaTopic",),
     "statelib.job.lake_topic": ("LakeTopic",),
+    "statelib.job.switch_over": ("SwitchOver",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregation.sql_functions": (
         "Aggregation", "approx_count_distinct", "arg_max", "arg_min", "collect_list", "collect_set", "count",
@@ -195,7 +197,8 @@ __all__ = [
     "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
     "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows", "Settings", "SlidingWindows", "StateSnapshot",
     "StateStore", "Storage", "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder",
-    "StrictBufferConfig", "StringSerde", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde",
+    "StrictBufferConfig", "StringSerde", "Suppressed", "SwitchOver", "TestRecord", "TimeWindowedKStream",
+    "TimeWindowedSerde",
     "TimeWindows", "TimestampExtractor", "TimestampedKeyValueStore", "TimestampedWindowStore", "TopicArchive",
     "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde",
     "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",

@@ -208,16 +208,23 @@ def _lines(found: JobDifferences, serving: Sequence[str]) -> Iterator[str]:
     yield from ledger_sentences(found.ledgers)
     for sink in found.sinks.sinks:
         shared = f"; {count_text(sink.difference.shared)} more are shared records, which are not read"
-        yield from _details(f"{sink_name(sink)}, by {sink.difference.way}", sink.difference, shared)
+        yield from difference_lines(f"{sink_name(sink)}, by {sink.difference.way}", sink.difference, shared)
     for store in found.stores.stores if found.stores is not None else ():
         skipped = f"; {store.shared_partitions} of {counted(store.partitions, 'partition')} shared, not read"
         shared = skipped if store.shared_partitions else ""
-        yield from _details(f"{store_name(store)} ({store.kind})", store.difference, shared)
+        yield from difference_lines(f"{store_name(store)} ({store.kind})", store.difference, shared)
     told = list(dropped_lines(found.ledgers))
     yield from ["", *told] if told else []
 
 
-def _details(title: str, found: Difference, shared: str) -> Iterator[str]:
+def difference_lines(title: str, found: Difference, shared: str) -> Iterator[str]:
+    """What differs, with examples, for a person; nothing where nothing does.
+
+    Args:
+        title: The first line.
+        found: What was found.
+        shared: Is said behind the counts.
+    """
     if found.is_empty:
         return
     yield ""

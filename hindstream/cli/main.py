@@ -27,6 +27,7 @@ from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, 
 from hindstream.cli.migrate_commands import migrate
 from hindstream.cli.session_commands import session
 from hindstream.cli.state_commands import state
+from hindstream.cli.switch_commands import switch
 from hindstream.cli.topic_commands import topic
 from statelib.errors.exhausted import exhaustion_told
 from statelib.errors.kinds import HindstreamError
@@ -125,3 +126,4 @@ app.add_typer(session, rich_help_panel=BEGIN)
 app.add_typer(topic, rich_help_panel=LOOK)
 app.add_typer(state, rich_help_panel=MEND)
 app.add_typer(migrate, rich_help_panel=MEND)
+app.add_typer(switch, rich_help_panel=LIVE)

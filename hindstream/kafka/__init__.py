@@ -1,4 +1,4 @@
-"""All that talks to a Kafka cluster: topics that are archived and published, hand-over and take-over.
+"""All that talks to a Kafka cluster: topics that are archived and published, hand-over, take-over and switch-over.
 
 What Spark does of it is in `hindstream.spark.kafka`. Begin with `cluster`, or with `handover`.
 """
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from hindstream.kafka.handover import HandedOver, hand_over
     from hindstream.kafka.registry import SchemaRegistry
     from hindstream.spark.kafka.archive import Copied, archive_topics
+    from hindstream.spark.kafka.switch_over import SwitchedOver, switch_over
     from hindstream.spark.kafka.takeover import TookOver, take_over
     from statelib.job.handover import Handover
     from statelib.job.kafka_topic import KafkaTopic
+    from statelib.job.switch_over import SwitchOver
 
 __all__ = [
     "Copied",
@@ -25,9 +27,12 @@ __all__ = [
     "Handover",
     "KafkaTopic",
     "SchemaRegistry",
+    "SwitchOver",
+    "SwitchedOver",
     "TookOver",
     "archive_topics",
     "hand_over",
+    "switch_over",
     "take_over",
 ]
 
@@ -40,9 +45,12 @@ if not TYPE_CHECKING:
             "Handover": "statelib.job.handover:Handover",
             "KafkaTopic": "statelib.job.kafka_topic:KafkaTopic",
             "SchemaRegistry": "hindstream.kafka.registry:SchemaRegistry",
+            "SwitchOver": "statelib.job.switch_over:SwitchOver",
+            "SwitchedOver": "hindstream.spark.kafka.switch_over:SwitchedOver",
             "TookOver": "hindstream.spark.kafka.takeover:TookOver",
             "archive_topics": "hindstream.spark.kafka.archive:archive_topics",
             "hand_over": "hindstream.kafka.handover:hand_over",
+            "switch_over": "hindstream.spark.kafka.switch_over:switch_over",
             "take_over": "hindstream.spark.kafka.takeover:take_over",
         },
     )

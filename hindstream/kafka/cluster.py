@@ -306,14 +306,29 @@ class Cluster:
         """Where a group goes on, by topic and partition. Raises as `topic` does."""
         return {place: committed.offset for place, committed in self.committed(group).items()}
 
-    def committed(self, group: str) -> dict[tuple[str, int], Committed]:
-        """What a group has committed, by topic and partition. Raises as `topic` does."""
-        with self.errors(group=group):
+    def committed(self, group: str, *, stable: bool = False) -> dict[tuple[str, int], Committed]:
+        """What a group has committed, by topic and partition. Raises as `topic` does.
+
+        Args:
+            group: The group.
+            stable: Whether to wait until no transaction with offsets of the group is open: one that was being
+                committed when its application ended moves them a little later.
+        """
+
+        def found() -> list[TopicPartition]:
             asked = ConsumerGroupTopicPartitions(group)
-            answer = self._answer(self._admin.list_consumer_group_offsets([asked])[group])
+            answers = self._admin.list_consumer_group_offsets([asked], require_stable=stable)
+            places = self._answer(answers[group]).topic_partitions
+            for place in places:
+                if place.error is not None:
+                    raise KafkaException(place.error)
+            return list(places)
+
+        with self.errors(group=group):
+            places = self._patiently(found, frozenset({KafkaError.UNSTABLE_OFFSET_COMMIT}) if stable else frozenset())
         return {
             (place.topic, place.partition): Committed(place.offset, partition_time_ms(metadata_of(place)))
-            for place in answer.topic_partitions
+            for place in places
         }
 
     def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> bool:

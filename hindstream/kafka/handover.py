@@ -25,7 +25,7 @@ from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from statelib.documents.manifests import Commit, TaskPosition
     from statelib.job.handover import Handover
@@ -54,7 +54,13 @@ class HandedOver:
 
 
 def hand_over(
-    handover: Handover, settings: Settings, *, commit: int | None = None, replace: bool = False, stopped: bool = False
+    handover: Handover,
+    settings: Settings,
+    *,
+    commit: int | None = None,
+    replace: bool = False,
+    stopped: bool = False,
+    last_check: Callable[[], object] = lambda: None,
 ) -> HandedOver:
     """Exports the changelogs of all stores, verifies them, and sets the group's offsets.
 
@@ -64,6 +70,7 @@ def hand_over(
         commit: The job's commit; None: the newest.
         replace: Whether changelog topics that are there are deleted first, with all that they hold.
         stopped: Whether the application is taken to be at rest where nobody can tell: see `Cluster.check_stopped`.
+        last_check: Is called before the offsets are set; an error keeps them from it.
 
     Raises:
         ConfigurationError: The application runs; a topic is not as the job's; a changelog topic is there; a store
@@ -93,6 +100,7 @@ def hand_over(
         positions = {task_id: task.position for task_id, task in made.tasks.items()}
         handed = tuple(export.run(positions, replace=replace) for export in exports)
         cluster.check_stopped(handover.application_id, assumed=stopped)
+        last_check()
         cluster.set_group_offsets(handover.application_id, offsets)
         return HandedOver(state.commit, handover.application_id, handed, offsets)
 

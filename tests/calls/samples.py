@@ -57,6 +57,7 @@ UNCHECKED = {
     "VersionedKeyValueStore": "called for each record", "WindowStore": "called for each record",
     "StoreBuilder": "made by Stores", "MultiVersionedKeyQuery": "of a store", "VersionedKeyQuery": "of a store",
     "StateSnapshot": "of inspection", "StoreSnapshot": "of inspection", "Handover": "no part of the DSL",
+    "SwitchOver": "no part of the DSL",
     "Expectation": "made by expect()", "KafkaTopic": "no part of the DSL", "Topology": "made by StreamsBuilder",
     "Settings": "made by load_settings()", "Storage": "no part of the DSL", "TopicArchive": "no part of the DSL",
 }  # fmt: skip

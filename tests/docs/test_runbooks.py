@@ -27,7 +27,7 @@ from tests.docs.situations import bring_about
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OF_LIVE_APPLICATIONS = {"migrating-a-live-store"}  # tests/kafka/test_live_migration.py types what it says
+_OF_LIVE_APPLICATIONS = {"migrating-a-live-store", "switching-a-live-application"}  # typed in tests/kafka
 PAGES = sorted(page for page in RUNBOOKS.glob("*.md") if page.stem not in _OF_LIVE_APPLICATIONS)
 _FAILS = ("hindstream: ", "curl: ")
 _LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

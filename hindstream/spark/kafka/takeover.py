@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.consumer import ChangelogReader
+from hindstream.kafka.stopped import committed_at_rest
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.phases.plan import described as describe
 from hindstream.spark.phases.task_work import task_settings
@@ -42,7 +43,6 @@ from statelib.topics.kafka_copy import KafkaCopy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hindstream.kafka.cluster import Committed, TopicState
     from statelib.documents.manifests import Commit
     from statelib.documents.plans import Plan
     from statelib.documents.topologies import StoreDescription
@@ -141,13 +141,8 @@ class _Application:
 
     def reached(self) -> Reached:
         """How far it has come."""
-        self._cluster.check_stopped(self._handover.application_id, assumed=self._stopped)
-        committed = self._cluster.committed(self._handover.application_id)
-        if not committed:
-            what = "the group has committed nothing"
-            step = "check application_id; offsets expire too (offsets.retention.minutes)"
-            raise ConfigurationError(what, group=self._handover.application_id, next_step=step)
-        self._check_read(committed)
+        besides = {self._handover.kafka_topic(topic) for topic in self._job.topology.source_topics}
+        committed = committed_at_rest(self._cluster, self._handover.application_id, besides, assumed=self._stopped)
         offsets: dict[str, dict[int, int]] = {}
         times: dict[str, int] = {}
         for topic in self._sources:
@@ -198,25 +193,6 @@ class _Application:
             if self._handover.kafka_topic(topic) == changelog:
                 return offsets[topic]
         return self._cluster.topic(changelog).ends
-
-    def _check_read(self, committed: Mapping[tuple[str, int], Committed]) -> None:
-        """Makes sure that nothing is under way between the application's own sub-topologies."""
-        prefix, suffix = f"{self._handover.application_id}-", "-repartition"
-        besides = {self._handover.kafka_topic(topic) for topic in self._job.topology.source_topics}
-        mentioned = {topic for topic, _ in committed}
-        own = {name for name in self._cluster.topic_names() if name.startswith(prefix)} - besides
-        for name in sorted(name for name in own if name in mentioned or name.endswith(suffix)):
-            unread = _unread(self._cluster.topic(name), committed)
-            if unread:
-                what = f"the application has not read {counted(unread, 'record')} of its own"
-                step = "start it again, let it read all that it is given, and stop it then"
-                raise ConfigurationError(what, topic=name, next_step=step)
-
-
-def _unread(topic: TopicState, committed: Mapping[tuple[str, int], Committed]) -> int:
-    """How many offsets of a topic a group has not come to."""
-    begun = {p: committed[topic.name, p].offset for p in topic.ends if (topic.name, p) in committed}
-    return sum(max(end - begun.get(p, topic.begins[p]), 0) for p, end in topic.ends.items())
 
 
 def _carry_out(plan: Plan, tasks: list[TaskTakeover], settings: Settings) -> dict[str, _Made]:

@@ -27,6 +27,7 @@ COMMANDS = (
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "republish", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "fill", "verify", "rollback")
 TOPIC_COMMANDS = ("history", "restore", "compact")
+SWITCH_COMMANDS = ("lag", "diff", "over")
 
 
 def test_help_names_every_command(tmp_path) -> None:
@@ -41,6 +42,7 @@ def test_help_of_every_command_has_an_example() -> None:
     from hindstream.cli.main import app  # noqa: PLC0415
     from hindstream.cli.migrate_commands import migrate  # noqa: PLC0415
     from hindstream.cli.state_commands import state  # noqa: PLC0415
+    from hindstream.cli.switch_commands import switch  # noqa: PLC0415
     from hindstream.cli.topic_commands import topic  # noqa: PLC0415
 
     helps = {
@@ -49,7 +51,13 @@ def test_help_of_every_command_has_an_example() -> None:
     }
     assert sorted(helps) == sorted(COMMANDS)
     assert [name for name, text in helps.items() if f"hindstream {name}" not in text] == []
-    for group, of_group in ((state, STATE_COMMANDS), (migrate, MIGRATE_COMMANDS), (topic, TOPIC_COMMANDS)):
+    groups = (
+        (state, STATE_COMMANDS),
+        (migrate, MIGRATE_COMMANDS),
+        (topic, TOPIC_COMMANDS),
+        (switch, SWITCH_COMMANDS),
+    )
+    for group, of_group in groups:
         helps = {c.name: c.callback.__doc__ for c in group.registered_commands}
         assert sorted(helps) == sorted(of_group)
         example = f"Example: hindstream {group.info.name}"

@@ -41,8 +41,9 @@ final class Settings {
     return has(name) ? Duration.ofMillis(Long.parseLong(text(name))) : otherwise;
   }
 
-  /** The name of a topic: a test has its own by a prefix. */
+  /** The name of a topic: a test has its own by a prefix, or by topology.topic.NAME. */
   String topic(String name) {
-    return properties.getProperty("topology.topic.prefix", "") + name;
+    String prefix = properties.getProperty("topology.topic.prefix", "");
+    return properties.getProperty("topology.topic." + name, prefix + name);
   }
 }

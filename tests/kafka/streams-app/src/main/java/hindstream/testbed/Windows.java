@@ -22,7 +22,8 @@ import org.apache.kafka.streams.kstream.WindowedSerdes;
 /**
  * Final count and sum of each key and tumbling window: topic "amounts" (longs) gives "counts" and "sums".
  *
- * <p>Settings: topology.window.size.ms (a minute), topology.window.grace.ms (ten seconds).
+ * <p>Settings: topology.window.size.ms (a minute), topology.window.grace.ms (ten seconds),
+ * topology.factor, by which amounts are multiplied (one).
  */
 final class Windows {
   private Windows() {}
@@ -31,8 +32,10 @@ final class Windows {
     Duration size = settings.duration("topology.window.size.ms", Duration.ofMinutes(1));
     Duration grace = settings.duration("topology.window.grace.ms", Duration.ofSeconds(10));
     Serde<Windowed<String>> key = WindowedSerdes.timeWindowedSerdeFrom(String.class, size.toMillis());
+    long factor = settings.has("topology.factor") ? Long.parseLong(settings.text("topology.factor")) : 1;
     TimeWindowedKStream<String, Long> windows =
         builder.stream(settings.topic("amounts"), Consumed.with(String(), Long()).withName("amounts"))
+            .mapValues(amount -> factor * amount, Named.as("factor"))
             .groupByKey(Grouped.with("amounts-by-key", String(), Long()))
             .windowedBy(TimeWindows.ofSizeAndGrace(size, grace));
     windows
