@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import socket
     from types import FrameType
 
+_OF_THE_PROCESS = {"session", "--install-completion", "--show-completion"}
+"""First arguments of commands that are about this process: the session, and the shell that it was typed into."""
+
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -24,7 +27,7 @@ def run_in_session() -> int | None:
         The exit code. None: there is no session, or it would not do the very same; the command has not begun.
     """
     path = socket_path()
-    if sys.argv[1:2] == ["session"] or not is_ours(path) or not path.exists():
+    if not _OF_THE_PROCESS.isdisjoint(sys.argv[1:2]) or not is_ours(path) or not path.exists():
         return None
     if None in {sys.stdin, sys.stdout, sys.stderr} or (folder := _folder()) is None:
         return None  # without a stream, our connection would be it
