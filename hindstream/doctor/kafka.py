@@ -9,6 +9,7 @@ from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.published_position import positions_topic
 from hindstream.runs import open_warehouse
 from statelib.commits.archives import open_archive_if_present
+from statelib.commits.publishers import publisher_of
 from statelib.errors.counted import counted
 from statelib.job.handover import changelog_config
 from statelib.snapshots import open_state
@@ -66,10 +67,11 @@ def check_sources(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator[
 
 def check_sinks(job: Job, settings: Settings) -> Iterator[Finding]:
     """Whether the topics that the job publishes to are there."""
-    cluster = Cluster(settings)
+    cluster, warehouse = Cluster(settings), open_warehouse(settings)
     names = cluster.topic_names()
     for sink in job.kafka_sinks:
-        positions = positions_topic(job.name, sink.name)
+        readers = publisher_of(warehouse, job.name, sink.archive_name).readers
+        positions = positions_topic(readers, sink.name)
         if sink.name not in names:
             step = f"kafka-topics.sh --create --topic {sink.name} --partitions N"
             yield Finding(f"topic {sink.name}", "wrong", "the job publishes to it, and it is not there", step)

@@ -32,6 +32,7 @@ _READING = {
     "group.id": "hindstream",
     "enable.auto.commit": False,
     "enable.partition.eof": True,
+    "fetch.wait.max.ms": 10,  # the end is told after a fetch or two that find nothing, which last half a second else
     "isolation.level": "read_committed",
     "auto.offset.reset": "earliest",  # the broker may delete what is being read
 }

@@ -115,13 +115,22 @@ def sending(properties: Mapping[str, str]) -> Iterator[Producer]:
         )
 
 
-def transactional_producer(properties: Mapping[str, str], transactional_id: str) -> Producer:
+def transactional_producer(
+    properties: Mapping[str, str], transactional_id: str, *, timeout_ms: int | None = None
+) -> Producer:
     """A producer that is alone: what one before it has left open is over, and such a one can send nothing more.
+
+    Args:
+        properties: Of librdkafka.
+        transactional_id: Its name, which it shares with those before it.
+        timeout_ms: How long a transaction may take; None: the client's minute.
 
     Raises:
         KafkaException: The cluster refuses, or does not answer.
     """
     configuration: dict[str, Any] = {**properties, **_COMMON, "transactional.id": transactional_id}
+    if timeout_ms is not None:
+        configuration["transaction.timeout.ms"] = timeout_ms
     producer = Producer(configuration)
     producer.init_transactions(_SECONDS)
     return producer

@@ -5,15 +5,19 @@ A position is part of the transaction that publishes the records, so that the tw
     topic       <job>-<topic in Kafka>-published, with as many partitions as the sink's archive has
     partition   that of the archive
     key         "position"
-    value       {"format":1,"offset":117,"rollback":0}
+    value       {"format":2,"job":"clicks","made_at_ms":1700000000000,"offset":117,"rollback":0}
 
     partition   0
     key         "begun", written once, before anything is published
-    value       {"format":1,"topic":"<id of cluster>/<id of topic>"}
+    value       {"format":2,"topic":"<id of cluster>/<id of topic>"}
 
 Values are JSON in UTF-8, with sorted keys and no white space. ``offset`` is the next one of the archive's to publish,
 ``rollback`` the commit of the last rollback that the archive showed (0: none). ``topic`` tells the topic from one of
 its name in another cluster, or that is created after it.
+
+``job`` is the one whose archive that is: the job itself, or a fork that was promoted over it, with
+``made_at_ms``, the time of that one's first commit, since the name of a fork may become another one's. All partitions
+pass from one job to another in one transaction. Positions of version 1 have neither: they are those of the job.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class _Value(BaseModel):
@@ -54,12 +58,12 @@ class _Value(BaseModel):
         try:
             found: Any = json.loads(value)
             version = found.pop("format")
-            if version == FORMAT_VERSION:
+            if version in range(1, FORMAT_VERSION + 1):
                 return cls.model_validate(found)
         except (ValueError, TypeError, KeyError, AttributeError, ValidationError) as error:
             step = "let nobody else write to that topic, or publish to a new one"
             raise CorruptedDataError("a published position cannot be read", **place, next_step=step) from error
-        what = f"a published position has format {version}, this Hindstream knows {FORMAT_VERSION}"
+        what = f"a published position has format {version}, this Hindstream knows up to {FORMAT_VERSION}"
         raise ConfigurationError(what, **place, next_step="install the newer Hindstream that wrote it")
 
 
@@ -69,6 +73,8 @@ class PublishedPosition(_Value):
     KEY: ClassVar[bytes] = b"position"
     offset: int
     rollback: int
+    job: str | None = None
+    made_at_ms: int | None = None
 
 
 class Begun(_Value):
@@ -79,5 +85,5 @@ class Begun(_Value):
 
 
 def positions_topic(job: str, topic: str) -> str:
-    """The name of the topic of positions."""
+    """The name of the topic of positions, which has the name of the job that readers know."""
     return f"{job}-{topic}-published"

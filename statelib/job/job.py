@@ -84,8 +84,8 @@ class Job:
     def as_fork(self, name: str) -> Job:
         """The same topology as the job ``name``, its sinks renamed to ``<sink>.<name>``: runs of a fork.
 
-        Expectations follow their sinks. Figures stay away, since they are drawn of sinks by name, and so do Kafka
-        sinks: what a fork tries must not reach readers.
+        Expectations and Kafka sinks follow their sinks; topics of Kafka get nothing before the fork is promoted
+        (`statelib.commits.publishers`). Figures stay away, since they are drawn of sinks by name.
 
         Raises:
             ConfigurationError: The name is this job's, or cannot be a job's; or a sink's name would be too long.
@@ -101,7 +101,7 @@ class Job:
             topology=self.topology.with_sinks(names),
             expectations={names[topic]: expected for topic, expected in self.expectations.items()},
             figures=None,
-            kafka_sinks=(),
+            kafka_sinks=tuple(replace(topic, archive=names[topic.archive_name]) for topic in self.kafka_sinks),
         )
 
     def _check_topics(self) -> None:

@@ -5,7 +5,8 @@ should not be there gets a tombstone.
 
 Of any other sink each record stands for itself, so one that should not be there is taken back by a record of its own:
 with the same key and timestamp, no value, and a header `RETRACTS` that names the wrong one as
-``<topic>/<partition>@<offset>``.
+``<topic>/<partition>@<offset>``. Where what differs is a record together with one that took it back, that is nothing
+for readers.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import taken_rows
 from statelib.comparison.differing_rows import PLACE
 from statelib.comparison.sides import partition_of
+from statelib.errors.kinds import ConfigurationError
 from statelib.topics.schema import HEADERS, topic_schema
 from statelib.topics.writer import PartitionWriter
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 RETRACTS = "hindstream-retracts"
 """The header of a record that takes another one back."""
+
+_COLUMNS = ("key", "value", "timestamp", "headers")
 
 
 class Corrections:
@@ -59,12 +63,25 @@ class Corrections:
         if b is not None:
             self._added.append(b)
 
+    def parts(self) -> dict[int, list[pa.RecordBatch]]:
+        """By partition the corrections: first what is taken back, then what is right.
+
+        They are in the order in which the job, or its fork, has written the rows.
+        """
+        parts: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+        for table in (self._retractions(), self._records()):
+            if table is None:
+                continue
+            partitions = partition_of(table.column(PLACE).to_numpy())
+            rows = table.drop_columns(PLACE).combine_chunks().to_batches()[0]
+            for partition in np.unique(partitions).tolist():
+                parts[partition].append(taken_rows(rows, np.flatnonzero(partitions == partition)))
+        return dict(parts)
+
     def write(
         self, storage: Storage, topic: str, next_offsets: Mapping[int, int], attempts: Mapping[int, str]
     ) -> list[ArchiveFile]:
-        """Writes them behind what the sink has: in each partition first what is taken back, then what is right.
-
-        They are in the order in which the job, or its fork, has written the rows.
+        """Writes them behind what the sink has.
 
         Args:
             storage: The topic's folder.
@@ -75,16 +92,8 @@ class Corrections:
         Returns:
             The files, by partition.
         """
-        parts: dict[int, list[pa.RecordBatch]] = defaultdict(list)
-        for table in (self._retractions(), self._records()):
-            if table is None:
-                continue
-            partitions = partition_of(table.column(PLACE).to_numpy())
-            rows = table.drop_columns(PLACE).combine_chunks().to_batches()[0]
-            for partition in np.unique(partitions).tolist():
-                parts[partition].append(taken_rows(rows, np.flatnonzero(partitions == partition)))
         files: list[ArchiveFile] = []
-        for partition, batches in sorted(parts.items()):
+        for partition, batches in sorted(self.parts().items()):
             schema = topic_schema(self._after.key, self._after.value)
             offset = next_offsets.get(partition, 0)
             with PartitionWriter(storage, schema, partition, attempt=attempts[partition], topic=topic) as writer:
@@ -98,7 +107,14 @@ class Corrections:
     def _retractions(self) -> pa.Table | None:
         """Of what should not be there."""
         rows = _in_order(self._taken_back)
-        if rows is None:
+        if rows is not None:
+            rows, others = _without_settled(rows, self._before)
+            if others:
+                raise ConfigurationError(
+                    f"readers were told that {others[0]} is taken back, and now it would have to come back",
+                    next_step="let a new fork replay that: it has the same mistake as the job before its repair",
+                )
+        if rows is None or not len(rows):
             return None
         headers = pa.nulls(len(rows), HEADERS) if self._way == "latest" else self._names_of(rows)
         columns = {
@@ -112,17 +128,37 @@ class Corrections:
 
     def _names_of(self, rows: pa.Table) -> pa.Array:
         """Headers that name some rows of the job."""
-        headers = []
-        for place in rows.column(PLACE).to_pylist():
-            at = self._before.place_of(place)
-            name = f"{at['topic']}/{at['partition']}@{at['offset']}"
-            headers.append([{"key": RETRACTS, "value": name.encode()}])
-        return pa.array(headers, HEADERS)
+        places = rows.column(PLACE).to_pylist()
+        return pa.array([[{"key": RETRACTS, "value": _name(self._before, place)}] for place in places], HEADERS)
 
     def _records(self) -> pa.Table | None:
         """What should be there."""
         rows = _in_order(self._added)
-        return None if rows is None else rows.select(["key", "value", "timestamp", "headers", PLACE])
+        if rows is not None:
+            rows, _ = _without_settled(rows, self._after)
+        return None if rows is None or not len(rows) else rows.select([*_COLUMNS, PLACE])
+
+
+def _name(side: Side, place: int) -> bytes:
+    """What a retraction calls a record."""
+    at = side.place_of(place)
+    return f"{at['topic']}/{at['partition']}@{at['offset']}".encode()
+
+
+def _without_settled(rows: pa.Table, side: Side) -> tuple[pa.Table, list[str]]:
+    """Leaves out records together with those that take them back; and the names of those taken back that are not here.
+
+    A job that has been repaired has such pairs; one that was never wrong has neither.
+    """
+    named: dict[bytes, int] = {}
+    for row, headers in enumerate(rows.column("headers").to_pylist()):
+        named |= {header["value"]: row for header in headers or () if header["key"] == RETRACTS}
+    if not named:
+        return rows, []
+    at = {_name(side, place): row for row, place in enumerate(rows.column(PLACE).to_pylist())}
+    settled = [row for name in named.keys() & at.keys() for row in (named[name], at[name])]
+    kept = np.setdiff1d(np.arange(len(rows)), settled)
+    return rows.take(pa.array(kept)), sorted(name.decode() for name in named.keys() - at.keys())
 
 
 def _in_order(tables: list[pa.Table]) -> pa.Table | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases.command import phase_main
 from statelib.commits import publish as publish_commits
+from statelib.commits.publishers import publisher_of
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from statelib.commits import Published
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
+    from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -39,12 +41,29 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Publis
             where,
             part.topic,
         )
-    if job.kafka_sinks:
+    if _publishes_to_kafka(job, warehouse):
         from hindstream.kafka.publish import publish_to_kafka  # noqa: PLC0415  (an extra, which not every job needs)
 
         for sent in publish_to_kafka(job, warehouse, settings):
-            _log.info("%s: %s sent to Kafka's %s", job.name, counted(sent.records, "record"), sent.topic)
+            if sent.left_to is None:
+                _log.info("%s: %s sent to Kafka's %s", job.name, counted(sent.records, "record"), sent.topic)
+            if sent.corrections:
+                of = counted(sent.corrections, "of them corrects", "of them correct")
+                _log.info("%s: %s what another job has published to %s", job.name, of, sent.topic)
     return added
+
+
+def _publishes_to_kafka(job: Job, warehouse: Storage) -> bool:
+    """Whether any topic is this job's; says whose the others are."""
+    is_any = False
+    for topic in job.kafka_sinks:
+        publisher = publisher_of(warehouse, job.name, topic.archive_name)
+        if publisher.job == job.name:
+            is_any = True
+        else:
+            what = "%s: Kafka's %s is left to %s, which the readers of %s read"
+            _log.info(what, job.name, topic.name, publisher.job, publisher.readers)
+    return is_any
 
 
 def main(argv: Sequence[str] | None = None) -> None:
