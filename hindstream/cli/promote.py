@@ -7,42 +7,92 @@ from typing import TYPE_CHECKING
 import typer
 
 from hindstream.console.json_lines import print_json
+from hindstream.console.numbers import count_text
 from hindstream.console.results import Results
 from hindstream.runs import now_ms
 from hindstream.sql.dialects import DIALECTS
 from hindstream.sql.views import views_of
 from statelib.commits.promotion import go_back, promote
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
+from statelib.job.job import load_job
 from statelib.storage.storage import existing_storage
 
 if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
     from statelib.documents.upkeep import Promotion
+    from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
 
 def promote_job(
-    new: str, over: str, settings: Settings, output: Output, *, allow_behind: bool, allow_other_fields: bool
+    new: str,
+    over: str,
+    settings: Settings,
+    output: Output,
+    *,
+    allow_behind: bool,
+    allow_other_fields: bool,
+    published: str | None = None,
 ) -> None:
-    """Promotes a fork, and says what readers read now.
+    """Promotes a fork, says what readers read now, and lets its topics of Kafka pass to it.
 
     Raises:
-        HindstreamError: See `statelib.commits.promotion.promote`.
+        HindstreamError: See `statelib.commits.promotion.promote` and `hindstream.kafka.publish`.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
+    if published is not None:
+        from hindstream.kafka.publish import check_can_pass  # noqa: PLC0415  (an extra, which not every job needs)
+
+        check_can_pass(_declared(published, new, over), warehouse, settings)
     made = promote(
         warehouse, new, over, now_ms=now_ms(), allow_behind=allow_behind, allow_other_fields=allow_other_fields
     )
     _tell(made, output)
+    _let_kafka_follow(made, published, settings, output)
 
 
-def promote_back(over: str, settings: Settings, output: Output) -> None:
-    """Undoes the last promotion, and says what readers read now.
+def promote_back(over: str, settings: Settings, output: Output, *, published: str | None = None) -> None:
+    """Undoes the last promotion, says what readers read now, and lets the topics of Kafka pass back.
 
     Raises:
-        HindstreamError: See `statelib.commits.promotion.go_back`.
+        HindstreamError: See `statelib.commits.promotion.go_back` and `hindstream.kafka.publish`.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
-    _tell(go_back(warehouse, over, now_ms=now_ms()), output)
+    made = go_back(warehouse, over, now_ms=now_ms())
+    _tell(made, output)
+    _let_kafka_follow(made, published, settings, output)
+
+
+def _let_kafka_follow(made: Promotion, published: str | None, settings: Settings, output: Output) -> None:
+    out = Results(output)
+    if published is None:
+        if "bootstrap.servers" in settings.kafka and made.number:
+            fork = f" --fork {made.serving}" if made.serving != made.job else ""
+            out.say(f"Topics of Kafka follow with its next publication: hindstream publish FILE.py:NAME{fork}")
+        return
+    from hindstream.kafka.publish import publish_to_kafka  # noqa: PLC0415  (an extra, which not every job needs)
+
+    job = _declared(published, made.serving, made.job)
+    for sent in publish_to_kafka(job, existing_storage(settings.warehouse, settings.store_options), settings):
+        if sent.left_to is None:
+            new = (
+                f", and {count_text(sent.records - sent.corrections)} further"
+                if sent.records > sent.corrections
+                else ""
+            )
+            what = counted(sent.corrections, "record that differs", "records that differ")
+            out.say(f"{made.serving} publishes Kafka's {sent.topic}: sent {what}{new}.")
+        out.result(sent)
+
+
+def _declared(reference: str, name: str, over: str) -> Job:
+    """The job in a file, as the one that readers are to read."""
+    job = load_job(reference)
+    if name == over and job.name != over:
+        step = f"give the file of {over}"
+        raise ConfigurationError(f"the file has the job {job.name}", job=over, file=reference, next_step=step)
+    return job if job.name == name else job.as_fork(name)
 
 
 def print_views(job: str, dialect: str, schema: str | None, settings: Settings, output: Output) -> None:

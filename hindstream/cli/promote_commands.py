@@ -20,6 +20,10 @@ def promote(
     settings: Assignments = None,
     *,
     back: Annotated[bool, typer.Option("--back", help="Undo the last promotion.")] = False,
+    publish: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="The job that they read then: its topics in Kafka follow at once."),
+    ] = None,
     allow_behind: Annotated[
         bool, typer.Option("--allow-behind", help="Even if NEW has not come as far as what they read now.")
     ] = False,
@@ -29,8 +33,8 @@ def promote(
 ) -> None:
     """Promote a fork: readers who ask for the sinks of a job get those of the fork, in one step, with a way back.
 
-    It is what hindstream.read follows, and views of SQL when 'hindstream views' has made them again. Neither job
-    changes, and both can go on.
+    It is what hindstream.read follows, and views of SQL when 'hindstream views' has made them again. Topics in Kafka
+    get what differs, and no more. Neither job changes, and both can go on.
 
     Example: hindstream promote longer-grace --over flight-delays
     """
@@ -41,9 +45,17 @@ def promote(
         step = f"hindstream promote NEW --over {over}, or hindstream promote --back --over {over}"
         raise ConfigurationError("give either the fork to promote, or --back", job=over, next_step=step)
     if new is None:
-        promote_back(over, given, output)
+        promote_back(over, given, output, published=publish)
     else:
-        promote_job(new, over, given, output, allow_behind=allow_behind, allow_other_fields=allow_other_fields)
+        promote_job(
+            new,
+            over,
+            given,
+            output,
+            allow_behind=allow_behind,
+            allow_other_fields=allow_other_fields,
+            published=publish,
+        )
 
 
 def views(

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from hindstream.cli.main import app
 from hindstream.kafka import publish as publish_module
 from hindstream.kafka.publish import check_can_pass, publish_to_kafka
 from statelib import Job, JsonSerde, KafkaTopic, StringSerde
@@ -29,6 +31,7 @@ from statelib.repair.corrections import RETRACTS
 from statelib.settings.settings import load_settings
 from tests.commits.test_fork import at
 from tests.conftest import ROOT
+from tests.effort import every_other
 from tests.repair.histories import EVENT, HOUR, NAME, as_fork, events, forked, names, topology
 from tests.task.pipeline import Pipeline
 
@@ -277,7 +280,7 @@ def test_a_job_that_publishes_while_the_topic_passes_is_fenced(world: World, mon
     assert world.seen() == world.has("new")
 
 
-@pytest.mark.parametrize("step", PASS)
+@pytest.mark.parametrize("step", every_other(PASS))
 def test_of_two_that_pass_a_topic_on_the_newer_one_counts(world: World, step: str) -> None:
     """Readers are moved back while the topic passes to the fork."""
     world.publish("job")
@@ -336,6 +339,28 @@ def test_killed_at_a_step(world: World, step: str, number: int, then: str) -> No
     sent = len(world.records("large")), len(world.records("totals"))
     world.publish(serves)
     assert (len(world.records("large")), len(world.records("totals"))) == sent
+
+
+def test_by_the_command(world: World) -> None:
+    world.publish("job")
+    file = world.directory / "jobs.py"
+    file.write_text(f"from tests.kafka.test_passing import job_of\njob = job_of({world.prefix!r}, 60)\n")
+    servers = world.cluster.settings["bootstrap.servers"]
+
+    def called(*arguments: str) -> str:
+        more = ["--warehouse", world.warehouse.uri(""), "--set", f"kafka.bootstrap.servers={servers}"]
+        return CliRunner().invoke(app, ["promote", *arguments, *more], catch_exceptions=False, obj={}).stdout
+
+    told = called("new", "--over", "job", "--publish", f"{file}:job").splitlines()
+    assert told[-2:] == [
+        f"new publishes Kafka's {world.prefix}-totals: sent 6 records that differ.",
+        f"new publishes Kafka's {world.prefix}-large: sent 28 records that differ.",
+    ]
+    assert world.seen() == world.has("new")
+    assert "hindstream publish FILE.py:NAME --fork new" in called("new", "--over", "job")
+    told = called("--back", "--over", "job", "--publish", f"{file}:job", "--output", "json").splitlines()
+    assert [json.loads(line)["corrections"] for line in told[1:]] == [6, 28]
+    assert world.seen() == world.has("job")
 
 
 def test_every_step_is_killed_at(world: World) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 import hindstream as library
-from statelib import Job, load_job
+from hindstream.spark.phases import publish
+from statelib import KafkaTopic, load_job
 from statelib.commits import CommitLog
 from statelib.commits.fork import fork
 from statelib.commits.sink_history import sink_history
+from statelib.settings.settings import load_settings
 from tests.command import hindstream
 from tests.task.pipeline import Pipeline
 
@@ -128,8 +131,11 @@ def test_from_python(pipeline, tmp_path) -> None:
 
 
 def test_as_a_fork_a_job_reaches_none_of_its_readers(pipeline, tmp_path) -> None:
-    job = library.load_job(f"{tmp_path}/jobs.py:job", fork="new")
-    assert isinstance(job, Job)
-    assert (job.name, job.topology.sink_topics, job.figures, job.kafka_sinks) == ("new", ("counts.new",), None, ())
+    original = load_job(f"{tmp_path}/jobs.py:job")
+    job = replace(original, kafka_sinks=(KafkaTopic("in-kafka", archive="counts"),)).as_fork("new")
+    assert (job.name, job.topology.sink_topics, job.figures) == ("new", ("counts.new",), None)
+    assert [(topic.name, topic.archive) for topic in job.kafka_sinks] == [("in-kafka", "counts.new")]
+    fork(pipeline.warehouse, "counting", "new", 1, now_ms=0)
+    publish.run(job, load_settings({"warehouse": pipeline.warehouse.uri("")}, environ={}))  # there is no cluster
     assert [*job.expectations] == ["counts.new"]
     assert "counts.new" in job.topology.describe()
