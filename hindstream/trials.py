@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import shutil
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hindstream.console.differences import field_text, sink_name, sink_sentences
+from hindstream.console.differences import field_text, interval_sentences, sink_name, sink_sentences
 from hindstream.console.progress import Progress
 from hindstream.report.ledger_differences import ledger_sentences
 from hindstream.runs import now_ms, open_warehouse, split_commit
@@ -26,9 +27,11 @@ from statelib.comparison.fields import Rules
 from statelib.comparison.jobs import compare_jobs
 from statelib.comparison.matches import Resources
 from statelib.comparison.sinks import JobCommit
+from statelib.comparison.times import Interval
 from statelib.documents.upkeep import Trial as TrialMark
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.job.job import load_job
+from statelib.records.key_sample import KeySample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,10 +80,36 @@ class Against:
         return cls(place, commit, None)
 
 
+def share_of(text: str) -> float:
+    """What ``1%`` or ``0.01`` says: a share of the keys.
+
+    Raises:
+        ConfigurationError: It is no share between 0 and 1.
+    """
+    is_percent = text.endswith("%")
+    try:
+        share = float(text.removesuffix("%")) / (100 if is_percent else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        step = "write --sample-keys 1%, or --sample-keys 0.01; leave it out for all keys"
+        raise ConfigurationError(f"{text} is no part of the keys", setting="--sample-keys", next_step=step)
+    return share
+
+
 def planned(
-    warehouse: Storage, new: Job, against: Against, fork: str, *, start_ms: int | None, end_ms: int | None
+    warehouse: Storage,
+    new: Job,
+    against: Against,
+    fork: str,
+    *,
+    start_ms: int | None,
+    end_ms: int | None,
+    sample_keys: float | None = None,
 ) -> Trial:
     """What has to be replayed to compare a version with a job: see `statelib.commits.trials.plan_trial`.
+
+    ``sample_keys``: the share of the keys that is; None: all.
 
     Raises:
         ConfigurationError: Two ends are given, a commit and a time; or see there.
@@ -88,7 +117,7 @@ def planned(
     if against.commit is not None and end_ms is not None:
         step = f"give one of them: {against.job}@{against.commit}, or --to"
         raise ConfigurationError("two ends of the trial are given", job=against.job, next_step=step)
-    return plan_trial(
+    trial = plan_trial(
         warehouse,
         against.job,
         new.as_fork(fork).topology,
@@ -98,12 +127,18 @@ def planned(
         start_ms=start_ms,
         end_ms=end_ms,
     )
+    return trial.model_copy(update={"sample_keys": sample_keys})
 
 
 def compared(trial: Trial) -> tuple[JobCommit, JobCommit]:
     """The job and the version that is tried, where they are compared."""
     old = JobCommit(trial.old.fork) if trial.old is not None else JobCommit(*trial.at) if trial.at is not None else None
     return old or JobCommit(trial.job), JobCommit(trial.new.fork)
+
+
+def sampled(trial: Trial) -> KeySample | None:
+    """The keys that are replayed and compared; None: all."""
+    return None if trial.sample_keys is None else KeySample(trial.sample_keys, seen=set())
 
 
 def begin(trial: Trial, settings: Settings, *, keep: bool = False, outlives_process: bool = False) -> None:
@@ -120,7 +155,9 @@ def begin(trial: Trial, settings: Settings, *, keep: bool = False, outlives_proc
     """
     warehouse = open_warehouse(settings)
     process = None if outlives_process else os.getpid()
-    of_trial = TrialMark(host=socket.gethostname(), process=process, began_at_ms=now_ms())
+    of_trial = TrialMark(
+        host=socket.gethostname(), process=process, began_at_ms=now_ms(), sample_keys=trial.sample_keys
+    )
     for side in trial.sides:
         mark = None if keep and side is trial.new else of_trial
         if side.commit:
@@ -146,13 +183,15 @@ def replay(trial: Trial, new: Job, old: Job | None, settings: Settings) -> None:
     with Progress(f"trying {trial.job}", sum(len(side.ends) for side in trial.sides), unit="slices") as progress:
         for side, job, given in ((trial.old, old, as_it_is), (trial.new, new, settings)):
             if side is not None and job is not None:
-                for _ in _slices(side, job, given):
+                for _ in _slices(side, job, given, is_sample=trial.sample_keys is not None):
                     progress.advance()
 
 
-def _slices(side: Side, job: Job, settings: Settings) -> Iterator[None]:
+def _slices(side: Side, job: Job, settings: Settings, *, is_sample: bool) -> Iterator[None]:
     own = {"fork": side.fork, "until": None, "changelogs": (), "merge_source_files": False, "data_docs": "failed"}
     of_fork = job.as_fork(side.fork)
+    if is_sample:  # expectations are about all keys
+        of_fork = dataclasses.replace(of_fork, expectations={})
     for number, ends in enumerate(side.ends, start=1):
         is_sealed = side.seals and number == len(side.ends)
         given = settings.model_copy(update={**own, "end_of_input": "seal" if is_sealed else "hold"})
@@ -215,8 +254,21 @@ def told(
     with tempfile.TemporaryDirectory(prefix="hindstream-diff-") as scratch:
         resources = Resources(Path(scratch))
         warehouse = open_warehouse(settings)
-        found = compare_jobs(warehouse, *compared(trial), resources, sinks=sinks, way=way, rules=rules, examples=0)
-    first, *others = [*sink_sentences(found.sinks), *ledger_sentences(found.ledgers)]
+        found = compare_jobs(
+            warehouse,
+            *compared(trial),
+            resources,
+            sinks=sinks,
+            way=way,
+            rules=rules,
+            examples=0,
+            within=Interval(keys=sampled(trial)),
+        )
+    first, *others = [
+        *sink_sentences(found.sinks),
+        *interval_sentences(found.within),
+        *ledger_sentences(found.ledgers),
+    ]
     fields = [
         f"{sink_name(sink)}: {field_text(field)}" for sink in found.sinks.sinks for field in sink.difference.fields
     ]

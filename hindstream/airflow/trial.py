@@ -48,6 +48,7 @@ def try_task_group(
     against: str | None = None,
     start: str | None = None,
     end: str | None = None,
+    sample_keys: str | None = None,
     sinks: Sequence[str] = (),
     by: Literal["latest", "set", "order"] | None = None,
     tolerance: float | None = None,
@@ -65,6 +66,7 @@ def try_task_group(
         start: The version goes on from the newest commit that has taken up nothing from this time on: ISO 8601 with
             time zone, or ms; a template of Airflow may say it. None: it replays from the beginning.
         end: Where both are compared; the same. None: where the job's commit has ended.
+        sample_keys: The share of the keys that is replayed and compared: ``1%`` or ``0.01``; None: all.
         sinks: The sinks to compare, as ``hindstream diff --sink`` names them; none: all.
         by: How they are compared; None: by the topology.
         tolerance: By how much numbers may differ; None: not at all.
@@ -82,7 +84,7 @@ def try_task_group(
     check_settings(settings, place=f"try_task_group({new!r})", besides=own)
     steps = _Steps(Runner(new, settings, storage_conn_id, config), against, group_id)
     with TaskGroup(group_id) as group:
-        trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(start=start, end=end)
+        trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(start=start, end=end, sample_keys=sample_keys)
         replayed = task(task_id="replay", do_xcom_push=False)(steps.replay)(trial)
         told = task(task_id="compare", multiple_outputs=False)(steps.compare)(
             trial, sinks=list(sinks), by=by, tolerance=tolerance, ignore=list(ignore)
@@ -107,18 +109,21 @@ class _Steps:
         self._against = against
         self._group_id = group_id
 
-    def fork(self, start: str | None, end: str | None) -> dict[str, Any]:
+    def fork(self, start: str | None, end: str | None, sample_keys: str | None) -> dict[str, Any]:
         """Makes the forks; gives what is tried."""
 
         def do(new: Job, settings: Settings) -> Trial:
             from hindstream.runs import open_warehouse  # noqa: PLC0415
             from hindstream.slices import time_ms  # noqa: PLC0415
-            from hindstream.trials import Against, begin, planned  # noqa: PLC0415
+            from hindstream.trials import Against, begin, planned, share_of  # noqa: PLC0415
 
             times = [None if text is None else time_ms(of, text) for of, text in (("from", start), ("to", end))]
             against = Against.of(self._against, new)
             warehouse = open_warehouse(settings)
-            trial = planned(warehouse, new, against, self._name(), start_ms=times[0], end_ms=times[1])
+            share = None if sample_keys is None else share_of(sample_keys)
+            trial = planned(
+                warehouse, new, against, self._name(), start_ms=times[0], end_ms=times[1], sample_keys=share
+            )
             begin(trial, settings, outlives_process=True)
             return trial
 

@@ -46,6 +46,12 @@ def try_(
     keep: Annotated[
         str | None, typer.Option(metavar="NAME", help="Keep the fork, under this name. Default: it is dropped.")
     ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample-keys", metavar="SHARE", help="Replay and compare a part of the keys: 1% or 0.01. Default: all."
+        ),
+    ] = None,
     sinks: Sinks = None,
     by: By = None,
     tolerances: Tolerances = None,
@@ -72,11 +78,12 @@ def try_(
 
     from hindstream.cli.diff import Asked, interval_of, rules_of  # noqa: PLC0415
     from hindstream.cli.try_version import Tried, try_version  # noqa: PLC0415
-    from hindstream.trials import FORK_PREFIX  # noqa: PLC0415
+    from hindstream.trials import FORK_PREFIX, share_of  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, engine=engine)
     rules = rules_of(tolerances or (), ignored or ())
     of_stores = stores or (() if all_stores else None)
     asked = Asked(sinks or (), by, rules, limit, page, of_stores, interval_of(since, until))
     fork = keep or f"{FORK_PREFIX}{secrets.token_hex(4)}"
-    try_version(Tried(new, against, start, end, fork, keep is not None), asked, given, output=output)
+    share = None if sample is None else share_of(sample)
+    try_version(Tried(new, against, start, end, fork, keep is not None, share), asked, given, output=output)

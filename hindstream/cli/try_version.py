@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import typer
 
 from hindstream.cli.diff import print_difference
 from hindstream.slices import time_ms
-from hindstream.trials import Against, begin, compared, drop_dead_trials, dropped_at_the_end, planned, replay
+from hindstream.trials import Against, begin, compared, drop_dead_trials, dropped_at_the_end, planned, replay, sampled
 from statelib.columns.times import instant_text
 from statelib.commits.layout import CommitLog
 from statelib.errors.counted import counted
@@ -43,6 +43,7 @@ class Tried:
         end: Up to when; None: up to the commit.
         fork: What the fork is called.
         keep: Whether it stays.
+        sample_keys: The share of the keys that is replayed and compared; None: all.
     """
 
     new: str
@@ -51,24 +52,30 @@ class Tried:
     end: str | None
     fork: str
     keep: bool
+    sample_keys: float | None = None
 
 
 def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Output) -> None:
     """Forks the job, replays, prints how the versions differ, and drops the forks in all cases.
 
     Raises:
-        ConfigurationError: See `hindstream.trials.planned` and `print_difference`.
+        ConfigurationError: Stores are to be compared of a sample of keys, or it is to be kept; see
+            `hindstream.trials.planned` and `print_difference`.
         HindstreamError: That of the phase that failed.
         Exit: With the code `hindstream.cli.diff.DIFFERENT`: there is a difference.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
+    _check_sample(tried, asked)
     new = load_job(tried.new)
     against = Against.of(tried.against, new)
     drop_dead(against.job, settings)
     start_ms, end_ms = (
         None if text is None else time_ms(option, text) for option, text in (("from", tried.start), ("to", tried.end))
     )
-    trial = planned(warehouse, new, against, tried.fork, start_ms=start_ms, end_ms=end_ms)
+    trial = planned(
+        warehouse, new, against, tried.fork, start_ms=start_ms, end_ms=end_ms, sample_keys=tried.sample_keys
+    )
+    asked = replace(asked, within=replace(asked.within, keys=sampled(trial)))
     if tried.keep:
         check_name_is_free(warehouse, tried.fork)
     with ended_by_signals(), dropped_at_the_end(trial, settings, keep=tried.keep):
@@ -78,6 +85,13 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
                 typer.echo(told(side, str(what), start_ms), err=True)
         replay(trial, new, against.version, settings)
         print_difference(*compared(trial), asked, settings, output=output)
+
+
+def _check_sample(tried: Tried, asked: Asked) -> None:
+    for option, is_given in (("--keep", tried.keep), ("--stores", asked.stores is not None)):
+        if is_given and tried.sample_keys is not None:
+            what = f"--sample-keys goes without {option}: the fork's state is complete for the sample's keys alone"
+            raise ConfigurationError(what, setting=option, next_step=f"leave out --sample-keys, or {option}")
 
 
 def drop_dead(job: str, settings: Settings) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindstream.console.numbers import count_text, percent_text
 from statelib.columns.times import instant_text
+from statelib.errors.counted import counted
 from statelib.serdes.json import readable_json
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def interval_sentences(within: Interval) -> Iterator[str]:
     ]
     if bounds:
         yield f"Compared are rows {' and '.join(bounds)}: of a window its start counts, else the timestamp."
+    if within.keys is not None:
+        keys = "" if within.keys.seen is None else f", {counted(len(within.keys.seen), 'key')}"
+        yield f"Compared is a sample of {within.keys.share:.3g} of the keys{keys}."
 
 
 def sink_sentences(found: SinkDifferences) -> Iterator[str]:

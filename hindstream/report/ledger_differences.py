@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hindstream.console.differences import side_name
-from hindstream.console.numbers import count_text
+from hindstream.console.numbers import count_text, percent_text
 from hindstream.report.accounts import ORDER, account
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.comparison.ledgers import LedgerDifferences
+    from statelib.comparison.ledgers import LedgerDifferences, SampleLedger
 
 LOST = ("dropped", "failed")
 
@@ -65,9 +65,24 @@ def ledger_sentences(found: LedgerDifferences) -> Iterator[str]:
         for name, change in totals.items()
         if change
     ]
+    if found.sample is not None:
+        yield from _sample_sentences(found.sample)
+        if not changes:
+            return
     yield f"B dropped {', '.join(changes)}." if changes else "Both dropped as many, for the same reasons."
     if found.unknown:
         yield f"Not counted: {', '.join(map(side_name, found.unknown))}, whose ledgers have not been kept."
+
+
+def _sample_sentences(sample: SampleLedger) -> Iterator[str]:
+    """What a sample of the keys has spared, and what is not told of it."""
+    all_records = sample.taken + sample.for_time + sample.left_out
+    yield (
+        f"{sample.nodes} of {counted(sample.all_nodes, 'node')} took the sample:"
+        f" {counted(sample.taken, 'record')} of its keys, and {count_text(sample.for_time)} of others that move time."
+        f" This spared them {percent_text(sample.left_out, all_records)} of {counted(all_records, 'record')}."
+    )
+    yield "What these nodes dropped is not compared: the job's ledger has all keys."
 
 
 def dropped_lines(found: LedgerDifferences) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.expiry import check_restorable
-from statelib.commits.forks import begins_empty, is_being_dropped, read_reference
+from statelib.commits.forks import begins_empty, check_no_sample, is_being_dropped, read_reference
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, fork_topic, late_topic, quarantine_topic, run_id
 from statelib.commits.stage import check_state_stored
@@ -66,6 +66,7 @@ def fork(
     if begun is not None and commit is None:
         commit = begun.commit
     target = standing_commit(warehouse, job, commit)
+    check_no_sample(warehouse, target)
     described = _check_target(warehouse, target)
     _check_kept(warehouse, target)
     _check_new(warehouse, new, described)

@@ -22,13 +22,14 @@ import re
 from typing import TYPE_CHECKING
 
 from statelib.commits.expiry import restorable_commits
-from statelib.commits.layout import CommitLog, JobLayout
+from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.documents.upkeep import ForkReference
-from statelib.errors.kinds import CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from statelib.documents.manifests import Commit
     from statelib.documents.plans import ForkedFrom
     from statelib.storage import Storage
 
@@ -79,6 +80,26 @@ def begins_empty(warehouse: Storage, fork: str) -> bool:
     holder = holder_of(warehouse, fork)
     reference = None if holder is None else read_reference(warehouse, holder, fork)
     return reference is not None and reference.commit == 0
+
+
+def sample_of(warehouse: Storage, fork: str) -> float | None:
+    """The share of the keys that a trial's fork replays; None: all of them, or there is no such fork."""
+    holder = holder_of(warehouse, fork)
+    reference = None if holder is None else read_reference(warehouse, holder, fork)
+    return None if reference is None or reference.trial is None else reference.trial.sample_keys
+
+
+def check_no_sample(warehouse: Storage, commit: Commit) -> None:
+    """Makes sure that a commit has the results of all keys.
+
+    Raises:
+        ConfigurationError: It is of a trial's fork that has replayed a part of them.
+    """
+    plan = Runs(warehouse, commit.job).plan(commit.run_id)
+    if plan is not None and plan.sample_keys is not None:
+        what = "the fork has replayed a part of the keys only, for a trial"
+        step = "make a fork that replays all keys: hindstream fork JOB NEW"
+        raise ConfigurationError(what, job=commit.job, next_step=step)
 
 
 def ancestors(warehouse: Storage, job: str) -> Iterator[str]:

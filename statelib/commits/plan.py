@@ -109,6 +109,7 @@ def plan(
     changelogs: Collection[str] = (),
     recreated_sources: Collection[str] = (),
     max_future: MaxFuture | None = None,
+    sample_keys: float | None = None,
     holder: str | None = None,
     dry_run: bool = False,
 ) -> Plan | NothingToDo:
@@ -136,6 +137,7 @@ def plan(
         recreated_sources: Sources whose archives are other tables than those that the job has read, with the same
             records at the same offsets: who says so answers for it.
         max_future: Which records are from the future, and end no slice; None: none is.
+        sample_keys: The share of the keys that are replayed (`statelib.topology.sampled`); None: all.
         holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
         dry_run: Nothing is stored: to see what would be planned.
 
@@ -211,6 +213,7 @@ def plan(
                 tasks=planned_tasks(job.topology, tasks, partial(_taken_up, slices)),
                 sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs, evolution),
                 created_at_ms=now_ms,
+                sample_keys=sample_keys,
                 max_future=max_future,
                 future_records=future_records,
             ),

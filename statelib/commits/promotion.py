@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.forks import ancestors, is_being_dropped
+from statelib.commits.forks import ancestors, check_no_sample, is_being_dropped
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, late_topic, numbers_in, quarantine_topic
 from statelib.commits.publish import published_through
@@ -88,6 +88,7 @@ def promote(
     if now == new:
         return last or Promotion(job=over, number=0, serving=over, commit=made.commit, at_ms=now_ms)
     _check_related(warehouse, new, over)
+    check_no_sample(warehouse, made)
     _check_there(warehouse, made)
     _check_published(warehouse, made)
     if not allow_behind:

@@ -58,12 +58,14 @@ class Trial(Data):
         new: The version that is tried.
         old: The job, replayed to the instant; None: a commit of it is there.
         at: That commit: the name of the job or of one that it was forked from, and its number.
+        sample_keys: The share of the keys that is replayed and compared; None: all.
     """
 
     job: str
     new: Side
     old: Side | None
     at: tuple[str, int] | None
+    sample_keys: float | None = None
 
     @property
     def sides(self) -> tuple[Side, ...]:

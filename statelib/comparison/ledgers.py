@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.forks import forked_from
 from statelib.commits.layout import CommitLog, Runs, rolled_back
 from statelib.comparison.sinks import JobCommit
+from statelib.records.key_sample import LEFT_OUT, MOVES_TIME, TAKEN, TAKES_SAMPLE
 from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:
@@ -47,6 +48,25 @@ class NodeLedgers:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleLedger:
+    """What was taken of the records of all keys where nodes began to take a sample of them.
+
+    Attributes:
+        taken: Records of the sample.
+        for_time: Records of other keys, which move time.
+        left_out: All others.
+        nodes: How many nodes took the sample.
+        all_nodes: How many nodes there are.
+    """
+
+    taken: int
+    for_time: int
+    left_out: int
+    nodes: int
+    all_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerDifferences:
     """The ledgers of two jobs at commits.
 
@@ -56,6 +76,8 @@ class LedgerDifferences:
         records_b: The same of B.
         nodes: By node, in the order of their names.
         unknown: Commits whose ledger has not been kept.
+        sample: What B has replayed of a sample of the keys; None: all keys. Nodes that have taken the sample alone are
+            not among ``nodes``.
     """
 
     since: JobCommit | None
@@ -63,6 +85,7 @@ class LedgerDifferences:
     records_b: int
     nodes: tuple[NodeLedgers, ...]
     unknown: tuple[JobCommit, ...]
+    sample: SampleLedger | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -89,13 +112,15 @@ def compare_ledgers(warehouse: Storage, a: JobCommit, b: JobCommit) -> LedgerDif
         shared += 1
     since = chains[0][shared - 1] if shared else None
     sides = [_Ledgers.of(warehouse, chain[shared:]) for chain in chains]
+    of_sample = {name for side in sides for name, node in side.nodes.items() if node.takes_sample}
     names = sorted({name for side in sides for name, node in side.nodes.items() if node.records or node.accounts})
     return LedgerDifferences(
         None if since is None else JobCommit(since.job, since.commit),
         sides[0].records,
         sides[1].records,
-        tuple(_node(name, *sides) for name in names),
+        tuple(_node(name, *sides) for name in names if name not in of_sample),
         tuple(unknown for side in sides for unknown in side.unknown),
+        sides[1].sample if of_sample else None,
     )
 
 
@@ -115,6 +140,8 @@ class _Node:
     name: str
     records: int = 0
     accounts: Counter[str] = field(default_factory=Counter)
+    takes_sample: bool = False
+    counters: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -161,6 +188,17 @@ class _Ledgers:
                 node.name = name
                 node.records += metrics.records_in
                 node.accounts.update(metrics.accounts)
+                node.takes_sample |= TAKES_SAMPLE in metrics.gauges
+                node.counters.update({name: metrics.counters.get(name, 0) for name in (TAKEN, MOVES_TIME, LEFT_OUT)})
+
+    @property
+    def sample(self) -> SampleLedger:
+        """What was taken of a sample of the keys."""
+        taken, for_time, left_out = (
+            sum(node.counters[name] for node in self.nodes.values()) for name in (TAKEN, MOVES_TIME, LEFT_OUT)
+        )
+        takes = sum(node.takes_sample for node in self.nodes.values())
+        return SampleLedger(taken, for_time, left_out, takes, len(self.nodes))
 
 
 def _renamed(ids: Mapping[str, _Id], kept: Mapping[str, str], place: int) -> dict[str, _Id]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.commits.layout import Runs
+from statelib.commits.forks import ancestors
+from statelib.commits.layout import Runs, late_topic, quarantine_topic
 from statelib.commits.sink_history import sink_history
 from statelib.commits.standing import standing_commit
 from statelib.comparison.compare import EXAMPLES, compare
@@ -108,14 +109,20 @@ def compare_sinks(
         way: See `compare`; None: ``latest`` for a sink that a table's stream goes to, else ``set``.
         rules: What counts as equal.
         examples: How many rows are shown of each kind.
-        within: Records of another time are left out: of a window its start counts, else the timestamp.
+        within: Records of another time are left out: of a window its start counts, else the timestamp. If it has some
+            keys alone, topics for late and quarantined records are left out: these tell of other keys, too.
 
     Raises:
         ConfigurationError: There is no such job, commit, sink or field, or a commit has been rolled back since.
         InputError: A file of a sink cannot be read.
     """
     made = [standing_commit(warehouse, of.job, of.commit) for of in (a, b)]
-    histories = [sink_history(warehouse, of.job, of.commit) for of in (a, b)]
+    histories = [dict(sink_history(warehouse, of.job, of.commit)) for of in (a, b)]
+    if within.keys is not None:
+        for of, history in zip((a, b), histories, strict=True):
+            for name in ancestors(warehouse, of.job):
+                history.pop(late_topic(name), None)
+                history.pop(quarantine_topic(name), None)
     pairs = _named(sinks, histories, a.job, b.job) if sinks else _matched(histories, a.job, b.job)
     found = []
     opened = [sides_of(warehouse, (one, histories[0][one]), (other, histories[1][other])) for one, other in pairs]

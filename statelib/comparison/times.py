@@ -1,4 +1,4 @@
-"""The time of rows: which are compared, and when what differs happened, by hour, day or longer."""
+"""The time of rows: which are compared, maybe of some keys alone, and when what differs happened."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.windowed_type import is_windowed_struct
 from statelib.comparison.fields import TIMESTAMP
+from statelib.records.key_column import KeyColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from statelib.records.key_sample import KeySample
 
 _HOUR = 3_600_000
 _DAY = 24 * _HOUR
@@ -31,13 +34,22 @@ class Interval:
     Attributes:
         since_ms: The first time, in milliseconds since 1970; None: no bound.
         until_ms: The time before which it ends.
+        keys: Rows of other keys are left out as well; None: of none.
     """
 
     since_ms: int | None = None
     until_ms: int | None = None
+    keys: KeySample | None = None
 
     def has(self, rows: pa.RecordBatch | pa.Table) -> NDArray[np.bool_]:
         """bool[rows]: which rows are of it. Those without a time are not."""
+        of_time = self._is_in_time(rows)
+        if self.keys is None:
+            return of_time
+        key = _whole(rows.column("key"))
+        return of_time & self.keys.has(KeyColumn(key.storage if isinstance(key.type, pa.BaseExtensionType) else key))
+
+    def _is_in_time(self, rows: pa.RecordBatch | pa.Table) -> NDArray[np.bool_]:
         times = times_of(rows)
         if times is None or (self.since_ms, self.until_ms) == (None, None):
             return np.ones(len(rows), np.bool_)

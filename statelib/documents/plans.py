@@ -110,6 +110,7 @@ class Plan(Document):
     taken_over: TakenOver | None = Field(default=None, description="the run takes over from it, and replays nothing")
     forked_from: ForkedFrom | None = Field(default=None, description="the run forks it, and replays nothing")
     repaired_by: RepairedBy | None = Field(default=None, description="the run takes its answers, and replays nothing")
+    sample_keys: float | None = Field(default=None, description="the share of the keys that it replays; None: all")
     max_future: MaxFuture | None = Field(default=None, description="which records are from the future; None: none is")
     future_records: tuple[FutureRecord, ...] = Field(
         default=(), description="the first of each partition at which the slice ends too early, or by which time leaps"

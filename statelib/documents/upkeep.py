@@ -113,11 +113,13 @@ class Trial(Data):
         host: The host's name.
         process: The process there; None: it outlives processes, and whoever began it drops it.
         began_at_ms: When, by the host's clock.
+        sample_keys: The share of the keys that is replayed; None: all. No other use is made of such a fork.
     """
 
     host: str
     process: int | None
     began_at_ms: int
+    sample_keys: float | None = None
 
 
 class ForkReference(Document):

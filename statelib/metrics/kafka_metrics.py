@@ -39,6 +39,10 @@ _DESCRIPTIONS = {
     "intermediate-result-suppression-overtime-min": "the least of it: a limit shorter by it does as much (KIP-328)",
     "collection-limit-drop-total": "values that collect_list and collect_set have left out at their limit",
     "open-windows-current": "windows that still take records",
+    "sample-record-total": "records of the keys that a trial replays",
+    "sample-time-record-total": "records of other keys that were taken for the sake of time",
+    "sample-left-out-record-total": "records of other keys that were left out",
+    "sample-only-current": "tasks in which the node took a sample of the keys alone",
     "sealed-windows-total": "windows that were open when the input was sealed",
     "sealed-results-total": "results that waited when the input was sealed, and were let go",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.commits.forks import forked_from, read_reference
+from statelib.commits.forks import check_no_sample, forked_from, read_reference
 from statelib.commits.layout import CommitLog, JobLayout, Runs, changelog_topic
 from statelib.commits.rollback import check_no_replay_open
 from statelib.commits.standing import standing_commit
@@ -46,6 +46,7 @@ def check_fork(warehouse: Storage, head: Commit, made: Commit) -> None:
         raise ConfigurationError(what, job=job, next_step="repair the job that it stands on")
     if reference.commit:  # else it has replayed from the beginning
         standing_commit(warehouse, job, reference.commit)  # else its sinks have not what the fork begins with
+    check_no_sample(warehouse, made)
     _check_offsets(head, made)
     for what, of_job, of_fork in (
         ("semantics", head.semantics, made.semantics),

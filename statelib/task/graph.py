@@ -25,6 +25,7 @@ from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
+from statelib.task.sampling import Sampling
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.paths import paths_through
 from statelib.topology.projection import wanted_fields
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from statelib.operators.changelog import Changelog
     from statelib.operators.late_records import LateRecords
     from statelib.operators.mappers.fields import Fields
+    from statelib.records.key_sample import KeySample
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.stores.backend import Backend
     from statelib.task.source_records import Records
@@ -93,6 +95,7 @@ class Graph:
         spent: Takes the seconds that each source and processor took to make what it forwards; None: nobody asks.
         tap: Told what each node forwards, and what reaches each sink; None: nobody asks. Then no update of a window is
             spared.
+        sample: The keys of which results are wanted; None: all.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Graph:
         wanted: Mapping[str, Fields] | None = None,
         spent: NodeSeconds | None = None,
         tap: Tap | None = None,
+        sample: KeySample | None = None,
     ) -> None:
         self._backend = backend
         self._spent = spent
@@ -142,6 +146,11 @@ class Graph:
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
         self._paths = paths_through(self.nodes)
+        self._sampling = None if sample is None else Sampling(sample, self.nodes, self.metrics)
+        of_all = [node for node in self.nodes if self._sampling is None or node.name not in self._sampling]
+        # What is taken for the sake of time depends on all that comes of the sample.
+        self._order = [*of_all, *(node for node in self.nodes if node not in of_all)]
+        self._first_sampled = len(of_all)
         if tap is None:
             self._condense()
 
@@ -149,12 +158,20 @@ class Graph:
         """Spares windowed aggregations the updates that their only reader has no use for."""
         for name, operator in self.operators.items():
             readers = [node.name for node in self.nodes if name in node.parents]
-            if isinstance(operator, CondensingOperator) and len(readers) == 1:
+            if (
+                isinstance(operator, CondensingOperator)
+                and len(readers) == 1
+                and not self._leaves_out(name, readers[0])
+            ):
                 reader = self.operators.get(readers[0])
                 if isinstance(reader, FinalResultsReader) and reader.takes_condensed:
                     windows = operator.condense()
                     if windows is not None:
                         reader.leave_in(*windows)
+
+    def _leaves_out(self, parent: str, node: str) -> bool:
+        """Whether a node gets a part of what its parent forwards, so that it has to be forwarded."""
+        return self._sampling is not None and parent not in self._sampling and node in self._sampling
 
     def process(
         self,
@@ -221,9 +238,8 @@ class Graph:
         """What each node forwards."""
         made: dict[str, Passing] = {}
         task = Numbering(uptake)
-        for node in self.nodes:
-            if self._spent is not None:
-                self._spent.begin(node.name)
+        for place, node in enumerate(self._order):
+            self._begin(place, node, made)
             match node:
                 case Source():
                     index = self._sources[node.name]
@@ -245,9 +261,18 @@ class Graph:
             self._spent.end()
         return made
 
+    def _begin(self, place: int, node: Node, made: Mapping[str, Passing]) -> None:
+        """A node is about to run; ``place``: in the order in which they do."""
+        if self._sampling is not None and place == self._first_sampled:
+            self._sampling.begin({edge: self._sent(*edge, made[edge[0]]) for edge in self._sampling.edges})
+        if self._spent is not None:
+            self._spent.begin(node.name)
+
     def _inputs(self, node: Node, made: Mapping[str, Passing], uptake: Uptake) -> list[Passing]:
         """What each parent has sent to ``node``, all of it in one numbering."""
         inputs = [self._sent(parent, node, slot, made[parent]) for slot, parent in enumerate(node.parents)]
+        if self._sampling is not None:
+            inputs = [self._sampling.taken(node, slot, passing) for slot, passing in enumerate(inputs)]
         is_called = node.name in self._paths.calls and inputs[0].numbering.places is None
         if is_called or not all(passing.is_comparable(inputs[0]) for passing in inputs[1:]):
             return met(inputs, uptake, self._paths.number[node.name])

@@ -21,6 +21,7 @@ from statelib.metrics.peak_memory import peak_memory_bytes
 from statelib.operators.changelog import Changelog
 from statelib.operators.late_records import LateRecords
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.records.key_sample import KeySample
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
 from statelib.task.freed_memory import release_freed_memory, reuse_freed_memory
@@ -145,6 +146,7 @@ class _Task:
             partition=work.planned.partition,
             changelogs={store: changelog for store, (changelog, _) in self._changelogs.items()},
             spent=spent,
+            sample=None if work.sample_keys is None else KeySample(work.sample_keys),
         )
         by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)

@@ -91,6 +91,7 @@ class Stages:
                 restore=restore.get(planned.task_id),
                 end_of_input=plan.end_of_input,
                 evolution=plan.evolution,
+                sample_keys=plan.sample_keys,
                 history=self._history_of(planned, ordinal, done),
             )
             for ordinal, planned in enumerate(plan.tasks)

@@ -113,6 +113,7 @@ class TaskWork:
         evolution: How the run goes on from a state that another topology made; None: the same one did.
         history: What the task replays before, slice by slice, so that stores can be filled: of its sub-topology what
             leads to these (`statelib.task.history`). Empty: nothing.
+        sample_keys: The share of the keys of which results are wanted (`statelib.task.sampling`); None: all.
     """
 
     job: str
@@ -131,6 +132,7 @@ class TaskWork:
     end_of_input: EndOfInput = "hold"
     evolution: Evolution | None = None
     history: tuple[TaskWork, ...] = ()
+    sample_keys: float | None = None
 
     @property
     def records(self) -> int:

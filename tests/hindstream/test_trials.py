@@ -296,3 +296,52 @@ def test_on_spark(spark, pipeline, tries) -> None:
     result = tries("new.py:job", "--against", "old.py:job", "--to", "70000", "--engine", "spark", "--output", "json")
     assert result.of_counts() == {"only_a": 0, "only_b": 0, "changed": 1, "equal": 20, "shared": 0}
     assert paths(pipeline.warehouse) == before
+
+
+MANY_KEYS = FILE.replace('"counting"', '"keyed"')
+
+
+@pytest.fixture
+def many_keys(tmp_path) -> Pipeline:
+    (tmp_path / "old.py").write_text(MANY_KEYS)
+    (tmp_path / "new.py").write_text(MANY_KEYS.replace("seconds=0", "seconds=5"))
+    made = Pipeline(tmp_path, load_job(f"{tmp_path}/old.py:job").topology, "keyed")
+    records = [(f"k{n % 97}", n, n * 100 - (4_000 if n % 5 == 0 else 0)) for n in range(50, 3_000)]
+    made.archive("views", records, (pa.string(), pa.int64()), partitions=2)
+    made.run(100_000)
+    made.run()
+    return made
+
+
+def test_a_sample_of_the_keys_shows_what_differs_of_these_and_what_it_has_spared(many_keys, tries) -> None:
+    assert tries("old.py:job", "--sample-keys", "20%").code == 0
+    whole = json.loads(tries("new.py:job", "--output", "json").out)
+    found = tries("new.py:job", "--sample-keys", "0.2", "--output", "json", "--limit", "9999")
+    some, sample = found.of_counts(), json.loads(found.out)["ledgers"]["sample"]
+    (all_of_counts,) = (one["difference"] for one in whole["sinks"] if one["a"] == "counts")
+    assert 0 < some["changed"] < all_of_counts["changed"] / 2
+    assert sample["taken"] + sample["for_time"] + sample["left_out"] == 2_950
+    assert 0.1 < sample["taken"] / 2_950 < 0.3
+    assert sample["for_time"] <= sample["taken"] + 2
+    text = tries("new.py:job", "--sample-keys", "20%").out
+    keys = re.search(r"Compared is a sample of 0\.2 of the keys, (\d+) keys\.", text)
+    assert keys is not None
+    assert 10 < int(keys[1]) < 30
+    assert "nodes took the sample: " in text
+    assert "This spared them " in text
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--sample-keys", "120%"), "120% is no part of the keys"),
+        (("--sample-keys", "few"), "few is no part of the keys"),
+        (("--sample-keys", "1%", "--keep", "kept"), "goes without --keep"),
+        (("--sample-keys", "1%", "--stores"), "goes without --stores"),
+    ],
+)
+def test_a_sample_that_cannot_be(pipeline, tries, options, what) -> None:
+    before = paths(pipeline.warehouse)
+    with pytest.raises(ConfigurationError, match=what):
+        tries("old.py:job", *options)
+    assert paths(pipeline.warehouse) == before

@@ -52,6 +52,7 @@ class Pipeline:
         warehouse: Where it is; None: below ``directory``.
         changelogs: Stores that keep one.
         max_future: Which records are from the future; None: none is.
+        sample_keys: The share of the keys that are replayed; None: all.
         settings: Of `TaskSettings`.
     """
 
@@ -64,6 +65,7 @@ class Pipeline:
         warehouse: str | None = None,
         changelogs: Sequence[str] = (),
         max_future: MaxFuture | None = None,
+        sample_keys: float | None = None,
         **settings: Any,
     ) -> None:
         self.name = name
@@ -74,6 +76,7 @@ class Pipeline:
         self.warehouse = Storage(warehouse, self._settings.storage_options)
         self._changelogs = changelogs
         self._max_future = max_future
+        self._sample_keys = sample_keys
 
     def with_settings(self, **settings: Any) -> Pipeline:
         """The same job with some settings changed."""
@@ -130,6 +133,7 @@ class Pipeline:
             fill_stores=fill_stores,
             changelogs=self._changelogs,
             max_future=self._max_future,
+            sample_keys=self._sample_keys,
         )
 
     def _described(self, archives: Mapping[str, TopicArchive]) -> TopologyDescription:

@@ -12,7 +12,7 @@ from hindstream.spark.phases.command import phase_main
 from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
 from statelib.commits.changed_archives import changed_by_others
-from statelib.commits.forks import begins_empty
+from statelib.commits.forks import begins_empty, sample_of
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.task import describe_topology
@@ -99,6 +99,7 @@ def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., P
         changelogs=settings.changelogs,
         recreated_sources=settings.recreated_sources,
         max_future=settings.max_future_rule,
+        sample_keys=None if settings.fork is None else sample_of(warehouse, job.name),
     )
 
 

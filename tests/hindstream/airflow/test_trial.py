@@ -43,7 +43,7 @@ with DAG("trial", schedule=None) as dag:
         pass
 
     try_task_group({new!r}, against={old!r}, start={start!r}, end="70000", warehouse={warehouse!r},
-                   state_dir={state_dir!r}, engine="local") >> deploy()
+                   state_dir={state_dir!r}, sample_keys={sample!r}, engine="local") >> deploy()
 """
 RUN = """
 import json, sys
@@ -89,13 +89,14 @@ def paths(warehouse: Storage) -> list[str]:
     return sorted(entry.path for entry in warehouse.list() if entry.path != "jobs/counting/maintenance.json")
 
 
-def run(folder: Path, answer: str, start: str | None = None) -> Mapping[str, object]:
+def run(folder: Path, answer: str, start: str | None = None, sample: str | None = None) -> Mapping[str, object]:
     (folder / "dags").mkdir()
     (folder / "dags" / "trial.py").write_text(
         DAG_FILE.format(
             new=f"{folder}/new.py:job",
             old=f"{folder}/old.py:job",
             start=start,
+            sample=sample,
             warehouse=f"{folder}/warehouse",
             state_dir=f"{folder}/state-dir",
         )
@@ -116,17 +117,25 @@ def run(folder: Path, answer: str, start: str | None = None) -> Mapping[str, obj
 
 @pytest.mark.airflow
 @pytest.mark.slow
-@pytest.mark.parametrize(("answer", "deployed"), [("Approve", "success"), ("Reject", "skipped")])
-def test_what_differs_is_shown_and_the_answer_counts(pipeline: Pipeline, tmp_path: Path, answer, deployed) -> None:
+@pytest.mark.parametrize(
+    ("answer", "deployed", "sample", "told"),
+    [
+        ("Approve", "success", None, ("4.8 % of counts differ (1 of 21).", "value: changed in 1, B - A from +1 to +1")),
+        ("Reject", "skipped", "27%", ("counts is equal (14 compared).", "is a sample of 0.27 of the keys, 2 keys.")),
+    ],
+)
+def test_what_differs_is_shown_and_the_answer_counts(
+    pipeline: Pipeline, tmp_path: Path, answer: str, deployed: str, sample: str | None, told: tuple[str, str]
+) -> None:
     before = paths(pipeline.warehouse)
-    found = run(tmp_path, answer)
+    found = run(tmp_path, answer, sample=sample)
     assert found["run"] == "success"
     steps = dict.fromkeys(("fork", "replay", "compare", "approve", "drop"), "success")
     assert found["states"] == {f"try.{name}": state for name, state in steps.items()} | {"deploy": deployed}
     asked = found["asked"]
     assert isinstance(asked, dict)
-    assert asked["subject"] == "4.8 % of counts differ (1 of 21)."
-    assert "counts: value: changed in 1, B - A from +1 to +1" in asked["body"]
+    assert asked["subject"] == told[0]
+    assert told[1] in asked["body"]
     assert paths(pipeline.warehouse) == before
 
 
