@@ -22,6 +22,7 @@ Format = Callable[[float], str]
 _WIDTH, _WIDE, _HEIGHT = 560, 1080, 226
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 12, 12, 42
 _WIDEST_COLUMN = 46
+_NAME_WIDTH, _FIGURE_WIDTH, _FIGURE_HEIGHT = 7.2, 6.8, 12  # of a character, in the widest of the fonts
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,13 @@ def columns(
     ``wide``: for a figure as wide as the page.
     """
     totals = [sum(s.values[i] or 0 for s in series) for i in range(len(categories))]
-    scale = _LogScale(max(totals, default=1)) if logarithmic else _Scale(0, max(totals, default=1))
+    most = max(totals, default=1)
+    whole = all(float(total).is_integer() for total in totals)
+    scale = _LogScale(most) if logarithmic else _Scale(0, most, whole=whole)
     frame = _Frame(categories, scale, _WIDE if wide else _WIDTH)
     width = min(_WIDEST_COLUMN, frame.step * 0.72)
     marks = []
+    said = _Labels()
     for i, category in enumerate(categories):
         below = 0.0
         for s in series:
@@ -107,7 +111,7 @@ def columns(
                 )
             )
             below += value
-        if logarithmic and totals[i]:
+        if logarithmic and totals[i] and said.has_room(frame.x(i), frame.y(totals[i]), form(totals[i])):
             marks.append(_text(frame.x(i), frame.y(totals[i]) - 4, form(totals[i]), "value", "middle"))
     return drawing(*frame.axes(form), *marks, label=label, width=frame.width)
 
@@ -175,14 +179,18 @@ def calendar(days: dict[date, float], *, label: str, form: Format, steps: Sequen
 
 
 class _Scale:
-    """A linear axis from ``low`` to at least ``high``, with about five ticks that are round in the best unit."""
+    """A linear axis from ``low`` to at least ``high``, with about five ticks that are round in the best unit.
 
-    def __init__(self, low: float, high: float, base: int = 1) -> None:
+    ``whole``: what is counted has no fractions, so ticks have none.
+    """
+
+    def __init__(self, low: float, high: float, base: int = 1, *, whole: bool = False) -> None:
         span = max(high - low, 1e-9)
         raw = span / 4
         unit = base ** math.floor(math.log(max(high, 1), base)) if base > 1 else 1
         magnitude = 10.0 ** math.floor(math.log10(raw / unit)) * unit
-        step: float = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= raw)
+        steps = [m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= raw]
+        step = max(1.0, next(s for s in steps if s < 1 or s.is_integer())) if whole else steps[0]
         self.low = math.floor(low / step) * step
         self.high = math.ceil(max(high, low + step) / step) * step
         self.ticks = [self.low + i * step for i in range(round((self.high - self.low) / step) + 1)]
@@ -230,11 +238,26 @@ class _Frame:
             marks.append(element("line", x1=_LEFT, x2=self.width - _RIGHT, y1=y, y2=y, class_=css))
             marks.append(_text(_LEFT - 8, y + 4, form(tick), "tick", "end"))
         widest = max((len(name) for name in self._categories), default=1)
-        every = max(1, math.ceil((widest * 6.4 + 8) / self.step))
+        every = max(1, math.ceil((widest * _NAME_WIDTH + 8) / self.step))
         for i, name in enumerate(self._categories):
-            if i % every == 0:
+            if i % every == 0 and (i == 0 or self.x(i) + len(name) * _NAME_WIDTH / 2 <= self.width):
                 marks.append(_text(self.x(i), _HEIGHT - _BOTTOM + 18, name, "tick", "middle"))
         return marks
+
+
+class _Labels:
+    """Figures above columns, from left to right: one that would touch the one before is left to its tooltip."""
+
+    def __init__(self) -> None:
+        self._end, self._y = -math.inf, 0.0
+
+    def has_room(self, x: float, y: float, content: str) -> bool:
+        """Whether a figure in the middle of a column has room above it; if so, it takes that."""
+        half = len(content) * _FIGURE_WIDTH / 2
+        if x - half < self._end and abs(y - self._y) < _FIGURE_HEIGHT:
+            return False
+        self._end, self._y = x + half, y
+        return True
 
 
 def _runs(values: Sequence[float | None]) -> list[list[int]]:

@@ -35,7 +35,7 @@ def explanation_page(topology: Topology, explanation: Explanation) -> str:
         step.node: counted(step.forwarded, "record") + _dropped(dropped.get(step.node, 0)) for step in explanation.steps
     }
     page = {
-        "title": f"{result.topic} {json_text(result.key)}",
+        "topic": result.topic,
         "where": place_text(result),
         "commit": explanation.result.commit,
         "time": instant_text(result.timestamp_ms),

@@ -120,3 +120,34 @@ def test_a_text_is_cut_in_its_middle(room: float) -> None:
     assert text.startswith(first)
     assert text.endswith(last)
     assert (cut == text) == (room == 40)
+
+
+def test_counts_have_whole_ticks() -> None:
+    for most, ticks in (
+        (1, ["0", "1"]),
+        (2, ["0", "1", "2"]),
+        (9, ["0", "5", "10"]),
+        (35, ["0", "10", "20", "30", "40"]),
+    ):
+        drawing = charts.columns(["a"], [Series("x", [most], "s1")], label="l")
+        assert [e.text for e in marks(drawing, "text", "tick")][:-1] == ticks
+    drawing = charts.columns(["a"], [Series("x", [0.5], "s1")], label="l", form=str)
+    assert "0.2" in [e.text for e in marks(drawing, "text", "tick")]
+
+
+def test_figures_above_columns_do_not_touch_each_other() -> None:
+    values = [198_253, 12_031, 33_453, 29_933, 20_797, 19_903, 14_969, 54]
+    drawing = charts.columns(
+        [f"c{n}" for n in range(20)], [Series("", [*values, *[0] * 12], "s1")], label="l", logarithmic=True
+    )
+    placed = [(float(e.attrib["x"]), len(e.text or "")) for e in marks(drawing, "text", "value")]
+    assert 3 <= len(placed) < len(values)
+    assert len(marks(drawing, "rect", "s1")) == len(values)
+
+
+def test_a_name_that_would_be_cut_at_the_edge_is_left_out() -> None:
+    names = [f"2013-12-{n:02d}" for n in range(1, 27)]
+    drawing = charts.columns(names, [Series("x", [1.0] * len(names), "s1")], label="l")
+    shown = [e for e in marks(drawing, "text", "tick") if e.text in names]
+    assert [e.text for e in shown] == names[:21:5]
+    assert max(float(e.attrib["x"]) for e in shown) < 520

@@ -115,6 +115,13 @@ def test_the_first_sentence_is_of_what_differs():
     assert "1 changed" in text
 
 
+def test_examples_are_under_the_side_that_has_them():
+    rows = [("k0", 0, 0, None)]
+    text = text_of(page_of(compared(rows, [], (TEXT, pa.int64())), compared([], rows, (TEXT, pa.int64()))))
+    assert "Only in A, 1 of 1" in text
+    assert "Only in B, 1 of 1" in text
+
+
 def test_what_was_dropped():
     nodes = (
         NodeLedgers("once", "once", 100, 100, {"duplicate": (7, 7), "forwarded": (93, 93)}),
