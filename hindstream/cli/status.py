@@ -38,9 +38,9 @@ def print_status(job: str, settings: Settings, output: Output = "table") -> None
         return
     console = standard_output()
     console.print(_runs_table(runs))
-    committed = [run for run in runs if run.counts]
-    if committed:
-        console.print(_stores_table(committed[-1]))
+    replayed = _replayed(runs)
+    if replayed:
+        console.print(_stores_table(replayed[-1]))
         console.print(f"Published through commit {published_through(warehouse, job)}.")
     for sentence in serving_sentences(warehouse, job):
         console.print(sentence, highlight=False, soft_wrap=True, markup=False)
@@ -50,7 +50,7 @@ def print_status(job: str, settings: Settings, output: Output = "table") -> None
 
 def _data(warehouse: Storage, job: str, runs: list[RunDocuments]) -> dict[str, Any]:
     """A job's runs, and the stores after the newest that counts, as JSON data."""
-    committed = [run for run in runs if run.counts]
+    committed = _replayed(runs)
     return {
         "job": job,
         "published_through": published_through(warehouse, job),
@@ -82,6 +82,11 @@ def _data(warehouse: Storage, job: str, runs: list[RunDocuments]) -> dict[str, A
         },
         "future_records": runs[-1].plan.future_records,
     }
+
+
+def _replayed(runs: list[RunDocuments]) -> list[RunDocuments]:
+    """Those that count and tell of their stores: a repair does not."""
+    return [run for run in runs if run.counts and run.staged is not None]
 
 
 def _runs_table(runs: list[RunDocuments]) -> Table:

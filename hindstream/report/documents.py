@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunDocuments:
-    """One run: a plan and what became of it; ``taken_back_by``: the commit that has rolled it back."""
+    """One run: a plan and what became of it.
+
+    Attributes:
+        taken_back_by: The commit that has rolled it back.
+        sink_nodes: Of a repair, by topic the node that writes it.
+    """
 
     plan: Plan
     staged: Staged | None
@@ -33,6 +38,7 @@ class RunDocuments:
     taken_back_by: int | None = None
     placement: Placement | None = None
     copies: Copies | None = None
+    sink_nodes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -55,7 +61,13 @@ class RunDocuments:
     @property
     def counts(self) -> bool:
         """Whether what it made is true: it is committed, and no rollback has taken it back."""
-        return self.status == "committed"
+        is_true = self.commit is not None and self.taken_back_by is None
+        return is_true and (self.plan.instead_of_replay is None or self.plan.repaired_by is not None)
+
+    @property
+    def _repair(self) -> Commit | None:
+        """The commit of a repair: no task has staged what it brings."""
+        return self.commit if self.plan.repaired_by is not None else None
 
     @property
     def sealed(self) -> bool:
@@ -64,8 +76,12 @@ class RunDocuments:
 
     @property
     def nodes(self) -> dict[str, NodeMetrics]:
-        """The ledgers of all tasks added up, by node."""
+        """The ledgers of all tasks added up, by node; of a repair those of the sinks that it has corrected."""
         totals: dict[str, NodeMetrics] = {}
+        if self.plan.repaired_by is not None:
+            for topic, records in self.records_by_topic.items():
+                node = self.sink_nodes.get(topic, topic)
+                totals[node] = NodeMetrics(records_in=records, accounts={"written": records})
         for task in self.staged.tasks if self.staged else ():
             add_ledgers(totals, task.metrics)
         return totals
@@ -95,15 +111,16 @@ class RunDocuments:
     @property
     def state_bytes(self) -> int:
         """Size of the state files of all tasks."""
-        return sum(task.state.size_bytes for task in self.staged.tasks) if self.staged else 0
+        tasks = self._repair.tasks.values() if self._repair else self.staged.tasks if self.staged else ()
+        return sum(task.state.size_bytes for task in tasks)
 
     @property
     def records_by_topic(self) -> Counter[str]:
         """Records written to each sink, quarantine included."""
         records: Counter[str] = Counter()
-        for task in self.staged.tasks if self.staged else ():
-            for sink in task.sinks:
-                records[sink.topic] += sink.file.rows
+        of_tasks = (sink for task in (self.staged.tasks if self.staged else ()) for sink in task.sinks)
+        for sink in self._repair.sinks if self._repair else of_tasks:
+            records[sink.topic] += sink.file.rows
         return records
 
     @property
@@ -156,6 +173,8 @@ def _load(storage: Storage, job: str, plan: Plan, taken_back: Mapping[int, int])
     if standing is not None and standing.run_id != plan.run_id:
         standing = None
     by = taken_back.get(plan.commit) if standing is not None else None
+    described = runs.topology(plan.fingerprint) if plan.repaired_by is not None else None
+    sinks = [node for node in described.nodes if node.settings["node"] == "sink"] if described is not None else []
     return RunDocuments(
         plan,
         runs.staged(plan.run_id),
@@ -164,6 +183,7 @@ def _load(storage: Storage, job: str, plan: Plan, taken_back: Mapping[int, int])
         by,
         read_placement(storage, job, plan.run_id),
         read_copies(storage, job, plan.run_id),
+        {str(node.settings["topic"]): node.name for node in sinks},
     )
 
 
@@ -174,7 +194,7 @@ def add_ledgers(totals: dict[str, NodeMetrics], more: dict[str, NodeMetrics]) ->
 
 
 def job_ledger(committed: Iterable[RunDocuments]) -> dict[str, NodeMetrics]:
-    """The ledgers of successive runs as one: what was held before the first and after the last, all else added up."""
+    """The ledgers of successive runs as one: see `add_to_ledger`."""
     totals: dict[str, NodeMetrics] = {}
     for run in committed:
         add_to_ledger(totals, run)
@@ -182,9 +202,13 @@ def job_ledger(committed: Iterable[RunDocuments]) -> dict[str, NodeMetrics]:
 
 
 def add_to_ledger(totals: dict[str, NodeMetrics], run: RunDocuments) -> None:
-    """Adds the ledgers of the next run to those of the runs before it."""
+    """Adds the ledgers of the next run to those of the runs before it.
+
+    What is held before is that of the first run, and what has come to be held between runs, as by a repair.
+    """
     for node, metrics in run.nodes.items():
-        held_before = totals[node].held_before if node in totals else metrics.held_before
+        before = totals[node] if node in totals else NodeMetrics()
+        held_before = before.held_before + metrics.held_before - before.held_after
         add_ledgers(totals, {node: metrics})
         totals[node].held_before, totals[node].held_after = held_before, metrics.held_after
 

@@ -2,12 +2,12 @@
 
 ::
 
-    jobs/<job>/reports/history.json   {"checksum": "...", "format_version": 2, "through": <n>, ...}
+    jobs/<job>/reports/history.json   {"checksum": "...", "format_version": 3, "through": <n>, ...}
 
 A `History` as JSON, with the checksum of a run's documents (`statelib.documents.document.json_checksum`); format 1 had
-none. It is made of the runs' own documents, each taken up once, and holds their sums and a line for each of the newest.
-If it is lost, damaged, of another version or ahead of the commits, or when there was a rollback, it is made again from
-the documents of all runs.
+none, and to format 2 no repair was a commit that counts. It is made of the runs' own documents, each taken up once, and
+holds their sums and a line for each of the newest. If it is lost, damaged, of another version or ahead of the commits,
+or when there was a rollback, it is made again from the documents of all runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from statelib.metrics.node_metrics import NodeMetrics
 if TYPE_CHECKING:
     from statelib.storage import Storage
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 
 RUNS_SHOWN = 100
 """How many of the newest runs have a line in the table and a place in the charts."""
@@ -37,6 +37,7 @@ class RunSummary(BaseModel):
 
     Attributes:
         status: As `RunDocuments` has it.
+        is_committed: Whether it counts: see `RunDocuments.counts`.
         until_ms: The end of its slice.
         checks: How many passed, and of how many.
         seconds: By phase.
@@ -49,6 +50,7 @@ class RunSummary(BaseModel):
     run_id: str
     commit: int
     status: str
+    is_committed: bool
     sealed: bool
     until_ms: int | None
     records_in: int
@@ -67,21 +69,17 @@ class RunSummary(BaseModel):
             run_id=run.run_id,
             commit=run.plan.commit,
             status=run.status,
+            is_committed=run.counts,
             sealed=run.sealed,
             until_ms=run.plan.until_ms,
             records_in=run.plan.records,
-            records_out=run.records_out if run.staged else None,
-            state_bytes=run.state_bytes if run.staged else None,
+            records_out=run.records_out if run.staged or run.counts else None,
+            state_bytes=run.state_bytes if run.staged or run.counts else None,
             checks=(sum(check.success for check in checks), len(checks)) if run.audit else None,
             seconds=run.seconds,
             stores=run.stores,
             windows=windows(run.nodes),
         )
-
-    @property
-    def is_committed(self) -> bool:
-        """Whether it counts."""
-        return self.status == "committed"
 
 
 class History(BaseModel):
@@ -91,7 +89,7 @@ class History(BaseModel):
         through: The last commit whose runs are taken up; 0: none.
         runs: How many there were, those that were not committed included.
         newest: The last of them, at most `RUNS_SHOWN`, the oldest first.
-        last: The one that made the last commit.
+        last: The one that made the last commit; stores and windows are those of the last one that replayed.
         records_in: Taken up by committed runs; so are the following.
         records_out: Written to the sinks.
         seconds: Of the phases that are timed.
@@ -101,7 +99,7 @@ class History(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    format_version: Literal[2] = FORMAT_VERSION
+    format_version: Literal[3] = FORMAT_VERSION
     through: int = 0
     runs: int = 0
     newest: list[RunSummary] = []
@@ -133,6 +131,8 @@ class History(BaseModel):
         self.runs += 1
         self.newest = [*self.newest, summary][-RUNS_SHOWN:]
         if summary.is_committed:
+            if run.staged is None and self.last is not None:
+                summary = summary.model_copy(update={"stores": self.last.stores, "windows": self.last.windows})
             self.through, self.last = run.plan.commit, summary
             self.records_in += summary.records_in
             self.records_out += summary.records_out or 0

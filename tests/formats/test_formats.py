@@ -114,7 +114,7 @@ FORMATS = {
         "tests/hindstream/kafka/test_published_position.py::test_the_first_format_is_read",
     ),
     "hindstream.report.history": Format(
-        (2,),
+        (3,),
         "tests/hindstream/report/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",
         "tests/hindstream/report/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 import hindstream as library
 from hindstream.cli.main import app
+from hindstream.report.history import History
+from hindstream.report.write import write_job_report
 from statelib import load_job
 from statelib.commits import CommitLog
 from statelib.commits.forks import forks_of
@@ -114,3 +117,24 @@ def test_a_job_that_was_right_gets_no_record(folder):
     job = run_of(folder, "job", 4)
     done = called(job, "repair", "right.py:job", "--from", "41000", "--yes")
     assert "its sinks were right, and get no record" in done.output
+
+
+def test_status_and_the_report_tell_what_a_repair_has_written(folder):
+    job = run_of(folder, "job", 2)
+    assert called(job, "repair", "right.py:job", "--from", "41000", "--yes").exit_code == 0
+    written = Counter({sink.topic: 0 for sink in CommitLog(job.warehouse, "counting").read(5).sinks})
+    for sink in CommitLog(job.warehouse, "counting").read(5).sinks:
+        written[sink.topic] += sink.file.rows
+    told = json.loads(called(job, "status", "counting", "--output", "json").stdout)
+    *before, repaired = told["runs"]
+    assert (repaired["records_by_topic"], repaired["records_in"]) == (written, 0)
+    assert repaired["state_bytes"] > 0
+    assert told["stores"]  # those of the last run that has replayed
+    write_job_report(job.warehouse, load_job(f"{folder}/right.py:job"))
+    history = History.decode(job.warehouse.get("jobs/counting/reports/history.json"))
+    assert (history.through, history.newest[-1].is_committed) == (5, True)
+    assert history.records_out == sum(run["records_out"] for run in before) + written.total()
+    assert sum(node.accounts.get("written", 0) for node in history.nodes.values()) == history.records_out
+    assert all(node.unaccounted == 0 for node in history.nodes.values())
+    page = job.warehouse.get("jobs/counting/reports/00000005-1.html").decode()
+    assert f">{written.total()}<" in "".join(page.split())

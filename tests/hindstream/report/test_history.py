@@ -116,17 +116,18 @@ def test_a_job_without_runs_has_an_empty_one(storage: Storage) -> None:
 
 
 SUMMARY = RunSummary(
-    run_id="00000001-1", commit=1, status="committed", sealed=False, until_ms=None, records_in=3, records_out=2,
-    state_bytes=10, checks=(1, 1), seconds={"replay": 0.5}, stores={"s": 10}, windows={"open windows": 1},
+    run_id="00000001-1", commit=1, status="committed", is_committed=True, sealed=False, until_ms=None,
+    records_in=3, records_out=2, state_bytes=10, checks=(1, 1), seconds={"replay": 0.5},
+    stores={"s": 10}, windows={"open windows": 1},
 )  # fmt: skip
 GOLDEN = (
-    b'{"format_version":2,"through":1,"runs":1,"newest":[{"run_id":"00000001-1","commit":1,"status":"committ'
-    b'ed","sealed":false,"until_ms":null,"records_in":3,"records_out":2,"state_bytes":10,"checks":[1,1],"sec'
-    b'onds":{"replay":0.5},"stores":{"s":10},"windows":{"open windows":1}}],"last":null,"records_in":3,"reco'
-    b'rds_out":2,"seconds":0.5,"checks":1,"nodes":{"n":{"records_in":3,"records_out":2,"held_before":0,"held'
-    b'_after":0,"accounts":{"forwarded":2,"late":1},"dropped":{},"counters":{},"gauges":{},"means":{},"laten'
-    b'ess":{"counts":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"total_ms":0,"max_ms":0}}},"checksum":"b78e46c3a6b5a604'
-    b'cef0cb9181cfef6d045a2c781061111ac62ac85abd9f855f"}'
+    b'{"format_version":3,"through":1,"runs":1,"newest":[{"run_id":"00000001-1","commit":1,"status":"committ'
+    b'ed","is_committed":true,"sealed":false,"until_ms":null,"records_in":3,"records_out":2,"state_bytes":10'
+    b',"checks":[1,1],"seconds":{"replay":0.5},"stores":{"s":10},"windows":{"open windows":1}}],"last":null,'
+    b'"records_in":3,"records_out":2,"seconds":0.5,"checks":1,"nodes":{"n":{"records_in":3,"records_out":2,"'
+    b'held_before":0,"held_after":0,"accounts":{"forwarded":2,"late":1},"dropped":{},"counters":{},"gauges":'
+    b'{},"means":{},"lateness":{"counts":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"total_ms":0,"max_ms":0}}},"checksu'
+    b'm":"15df800b83d7e2643039040d0afaaf9e9539f936095d4bb1b7c957c0659341d6"}'
 )
 
 
@@ -168,5 +169,5 @@ def test_damage_anywhere_and_other_versions_are_an_empty_history() -> None:
         damaged = bytearray(GOLDEN)
         damaged[bit // 8] ^= 1 << bit % 8
         assert History.decode(bytes(damaged)) == History()
-    assert History.decode(GOLDEN.replace(b'"format_version":2', b'"format_version":3')) == History()
-    assert History.decode(b'{"format_version":1,"through":1}') == History()
+    assert History.decode(GOLDEN.replace(b'"format_version":3', b'"format_version":4')) == History()
+    assert History.decode(b'{"format_version":2,"through":1}') == History()
