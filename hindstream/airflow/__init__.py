@@ -1,4 +1,4 @@
-"""DAGs of jobs: slices that are replayed, stores that are migrated, warehouses that are maintained.
+"""DAGs of jobs: slices replayed, stores migrated, warehouses maintained, live applications switched over.
 
 Airflow is imported where a DAG is made. Begin with `replay`.
 """
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from hindstream.airflow.maintenance import maintenance_dag
     from hindstream.airflow.migration import migration_dag
     from hindstream.airflow.replay import replay_dag
+    from hindstream.airflow.switch_over import switch_over_dag
     from hindstream.airflow.trial import try_task_group
 
-__all__ = ["maintenance_dag", "migration_dag", "replay_dag", "try_task_group"]
+__all__ = ["maintenance_dag", "migration_dag", "replay_dag", "switch_over_dag", "try_task_group"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = offers(
@@ -26,6 +27,7 @@ if not TYPE_CHECKING:
             "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
             "migration_dag": "hindstream.airflow.migration:migration_dag",
             "replay_dag": "hindstream.airflow.replay:replay_dag",
+            "switch_over_dag": "hindstream.airflow.switch_over:switch_over_dag",
             "try_task_group": "hindstream.airflow.trial:try_task_group",
         },
     )

@@ -160,23 +160,32 @@ def _timezone_of(start_date: datetime) -> Any:
 def _archive_task(runner: Runner, topics: str) -> Any:
     @task(task_id="archive", do_xcom_push=False)
     def archive() -> None:
-        """Copies all that is new, whatever the slice: it ends by event time, and records come out of order."""
-
-        def copy(_: Job, settings: Settings) -> None:
-            from hindstream.spark.lake.archive import archive as archived  # noqa: PLC0415
-            from statelib.ingest.load import Loaded  # noqa: PLC0415
-            from statelib.job.topics import load_topics  # noqa: PLC0415
-
-            for copied in archived(load_topics(topics), settings):
-                if isinstance(copied, Loaded):
-                    _log.info("%s: %s loaded", copied.topic, counted(copied.records, "record was", "records were"))
-                else:
-                    offsets = sum(found.end - found.start for found in copied.ranges.values())
-                    _log.info("%s: %s copied", copied.topic, counted(offsets, "offset was", "offsets were"))
-
-        runner.call(copy, until=None)
+        copy_topics(runner, topics)
 
     return archive()
+
+
+def copy_topics(runner: Runner, topics: str) -> None:
+    """Copies all that is new, whatever the slice: it ends by event time, and records come out of order.
+
+    Args:
+        runner: What the tasks of the DAG have in common.
+        topics: The topics, in the form of a job.
+    """
+
+    def copy(_: Job, settings: Settings) -> None:
+        from hindstream.spark.lake.archive import archive as archived  # noqa: PLC0415
+        from statelib.ingest.load import Loaded  # noqa: PLC0415
+        from statelib.job.topics import load_topics  # noqa: PLC0415
+
+        for copied in archived(load_topics(topics), settings):
+            if isinstance(copied, Loaded):
+                _log.info("%s: %s loaded", copied.topic, counted(copied.records, "record was", "records were"))
+            else:
+                offsets = sum(found.end - found.start for found in copied.ranges.values())
+                _log.info("%s: %s copied", copied.topic, counted(offsets, "offset was", "offsets were"))
+
+    runner.call(copy, until=None)
 
 
 def _own_names(factory: Callable[..., DAG]) -> list[str]:

@@ -42,6 +42,7 @@ def test_airflow_loads_each_file_where_there_is_another_package_dags(tmp_path: P
         "flight-delays",
         "maintain-flight-delays",
         "migrate-flight-delays",
+        "switch-delays",
     ]
     assert found["dags"]["maintain-flight-delays"] == ["maintain"]
 

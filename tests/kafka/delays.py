@@ -110,6 +110,10 @@ class Feed:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """No more come."""
         self._stop.set()
         self._thread.join()
 

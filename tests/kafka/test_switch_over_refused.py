@@ -77,7 +77,7 @@ class Bed:
 def test_it_ends_where_the_application_has_stopped_wherever_it_is_killed(
     broker: Broker, unique: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bed = Bed(broker, f"{unique[-20:]}-", tmp_path, spark)
+    bed = Bed(broker, f"s{unique[-20:]}-", tmp_path, spark)
     ends = bed.feed()
     stop = {partition: end * 2 // 3 for partition, end in ends.items()}
     bed.stop_at(stop)
@@ -121,7 +121,7 @@ def _killed(*_: object, **__: object) -> None:
 def test_what_is_refused(
     broker: Broker, unique: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bed = Bed(broker, f"{unique[-20:]}-", tmp_path, spark)
+    bed = Bed(broker, f"s{unique[-20:]}-", tmp_path, spark)
     with pytest.raises(ConfigurationError, match="the group has committed nothing"):
         bed.run()
     ends = bed.feed()
