@@ -9,7 +9,8 @@ one it is the job itself. Promotions have contiguous numbers and are created onl
 move in one step, and of two promotions at once one is refused.
 
 A promotion looks whether the fork is being dropped, or gone, *after* it has been created, and takes itself back if so.
-A drop leaves its record *before* it looks whether the fork serves readers. Whoever comes second sees the other.
+A drop leaves its record *before* it looks whether the fork serves readers, and a rollback of a job before the fork its
+plan. Whoever comes second sees the other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.forks import ancestors, check_no_sample, is_being_dropped
 from statelib.commits.job_names import check_job_name
-from statelib.commits.layout import CommitLog, JobLayout, late_topic, numbers_in, quarantine_topic
+from statelib.commits.layout import CommitLog, JobLayout, Runs, late_topic, numbers_in, quarantine_topic
 from statelib.commits.publish import published_through
 from statelib.commits.sink_history import sink_history
 from statelib.commits.standing import standing_commit
@@ -99,6 +100,7 @@ def promote(
     _create(warehouse, wanted)
     try:
         _check_there(warehouse, made)
+        _check_history_stays(warehouse, new)
     except ConfigurationError:
         go_back(warehouse, over, now_ms=now_ms)
         raise
@@ -108,7 +110,7 @@ def promote(
 def go_back(warehouse: Storage, over: str, *, now_ms: int) -> Promotion:
     """Takes the last promotion back that has not been taken back yet; who is behind or not published serves again too.
 
-    A fork that has been dropped since is passed over.
+    A fork is passed over that has been dropped since, or lost the beginning of its history by a rollback.
 
     Raises:
         ConfigurationError: Nothing is promoted over the job.
@@ -125,7 +127,8 @@ def go_back(warehouse: Storage, over: str, *, now_ms: int) -> Promotion:
         undone = standing.pop()
         before = standing[-1].serving if standing else over
         head = CommitLog(warehouse, before).head()
-        if head is not None and not is_being_dropped(warehouse, before):
+        can_be_read = before == over or _is_whole(warehouse, before)
+        if head is not None and can_be_read and not is_being_dropped(warehouse, before):
             number = made[-1].number + 1
             back = Promotion(
                 job=over, number=number, serving=before, commit=head.commit, at_ms=now_ms, undoes=undone.number
@@ -198,6 +201,29 @@ def _check_there(warehouse: Storage, made: Commit) -> None:
         raise ConfigurationError("the fork is being dropped", job=made.job, next_step="promote another job")
     if CommitLog(warehouse, made.job).read_if_present(made.commit) != made:
         raise ConfigurationError("the fork has been dropped", job=made.job, next_step="promote another job")
+
+
+def _check_history_stays(warehouse: Storage, new: str) -> None:
+    """Makes sure that no rollback of a job before the fork takes the beginning of its history, now or in a moment.
+
+    A rollback looks for promotions after it has left its plan. So its plan, or its commit, can be seen here.
+    """
+    for job in ancestors(warehouse, new):
+        plans = list(Runs(warehouse, job).attempts(CommitLog(warehouse, job).head_number() + 1))
+        to = plans[-1].rolled_back_to if plans and job != new else None
+        if to is not None:
+            what = f"a rollback of {job} to commit {to}, which the fork may rest on, has begun"
+            step_ = f"end it, then promote: hindstream state rollback {job} --to {to}"
+            raise ConfigurationError(what, job=new, next_step=step_)
+    sink_history(warehouse, new)
+
+
+def _is_whole(warehouse: Storage, job: str) -> bool:
+    try:
+        sink_history(warehouse, job)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def _check_published(warehouse: Storage, made: Commit) -> None:

@@ -27,6 +27,7 @@ from statelib.commits.drop_fork import drop_fork
 from statelib.commits.fork import fork
 from statelib.commits.forks import forked_from, forks_of, is_being_dropped
 from statelib.commits.promotion import go_back, promote, serving
+from statelib.commits.sink_history import sink_history
 from statelib.comparison.matches import Resources
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
@@ -151,6 +152,7 @@ class House:
         """All that can be restored is there, and readers read a job that is."""
         assert serving(self.warehouse, "counting") == self.serves
         assert self.serves in self.jobs
+        assert not CommitLog(self.warehouse, self.serves).head_number() or sink_history(self.warehouse, self.serves)
         needed = set()
         for job in self.jobs:
             if is_being_dropped(self.warehouse, job):

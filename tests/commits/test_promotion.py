@@ -127,6 +127,32 @@ def test_promoted_while_the_job_is_rolled_back_behind_the_fork(forked):
     assert len(read(forked)) == 81
 
 
+def test_a_fork_whose_beginning_is_lost_is_passed_over_on_the_way_back(forked):
+    fork(forked, "counting", "other", 1, now_ms=5)
+    promote(forked, "new", "counting", now_ms=6)
+    promote(forked, "other", "counting", now_ms=7, allow_behind=True)
+    rollback(forked, "counting", 1, now_ms=8)
+    assert go_back(forked, "counting", now_ms=9).serving == "counting"
+
+
+@pytest.mark.parametrize("when", ["rollback.before-create", "rollback.created"])
+def test_rolled_back_behind_the_fork_while_it_is_promoted(forked, when):
+    """The rollback has found no promotion when it looked: the promotion finds the rollback, and takes itself back."""
+    refused = []
+
+    def promoted():
+        try:
+            promote(forked, "new", "counting", now_ms=7)
+        except ConfigurationError as error:
+            refused.append(error.what)
+
+    with at(when, promoted):
+        rollback(forked, "counting", 1, now_ms=8)
+    assert len(refused) == 1
+    assert serving(forked, "counting") == "counting"
+    assert len(read(forked)) == len(read(forked, commit=1))
+
+
 def test_nothing_to_promote(forked):
     made = promote(forked, "counting", "counting", now_ms=7)
     assert (made.number, made.serving) == (0, "counting")
