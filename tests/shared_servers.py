@@ -15,7 +15,7 @@ from xdist.scheduler import LoadFileScheduling
 if TYPE_CHECKING:
     from pathlib import Path
 
-_WANTS_SPARK = re.compile(r"^ *def \w+\((?:[^)]*\W)?spark\b", re.MULTILINE)
+_WANTS_SPARK = re.compile(r"^ *def \w+\((?:[^)]*\W)?spark\b|usefixtures\(\"spark\"\)", re.MULTILINE)
 
 
 class OneProcessForAServer(LoadFileScheduling):

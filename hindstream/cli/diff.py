@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hindstream.console.json_lines import Output
     from statelib.comparison.difference import Difference, Example
     from statelib.comparison.jobs import JobDifferences
-    from statelib.comparison.matches import Way
+    from statelib.comparison.matches import Matcher, Way
     from statelib.comparison.sinks import JobCommit
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
@@ -71,6 +71,7 @@ class Asked:
         explained: A's job and B's, to explain the first difference with; of each None: it is not known. None: it is not
             asked for.
         page: A file for the page; None: there is none.
+        on_spark: Whether the records of sinks are matched on Spark.
     """
 
     sinks: Sequence[str]
@@ -81,6 +82,7 @@ class Asked:
     stores: Sequence[str] | None = None
     within: Interval = ALL_TIMES
     explained: tuple[Job | None, Job | None] | None = None
+    on_spark: bool = False
 
 
 def rules_of(tolerances: Sequence[str], ignored: Sequence[str]) -> Rules:
@@ -147,7 +149,7 @@ def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings
             warehouse,
             a,
             b,
-            Resources(Path(scratch)),
+            Resources(Path(scratch), matcher=_matcher_on_spark(settings) if asked.on_spark else None),
             sinks=asked.sinks,
             way=asked.way,
             rules=asked.rules,
@@ -171,6 +173,12 @@ def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings
     if asked.page is not None:
         _write_page(asked.page, found, reasons)
     return not found.is_empty
+
+
+def _matcher_on_spark(settings: Settings) -> Matcher:
+    from hindstream.spark.comparison.matches import matcher_on_spark  # noqa: PLC0415 - Spark, for this option alone
+
+    return matcher_on_spark(settings)
 
 
 def _explained(

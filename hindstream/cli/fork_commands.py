@@ -92,6 +92,9 @@ def diff(
         bool, typer.Option("--explain", help="Explain the first difference. Replays; jobs as FILE.py:NAME.")
     ] = False,
     all_stores: AllStores = False,
+    on_spark: Annotated[
+        bool, typer.Option("--on-spark", help="Match the records of sinks on Spark: for hundreds of millions of them.")
+    ] = False,
 ) -> None:
     """Compare the sinks of two jobs, or of two commits. The exit code is 0 if they are equal, and 1 if they differ.
 
@@ -115,6 +118,7 @@ def diff(
         stores or (() if all_stores else None),
         interval_of(since, until),
         (of_a[1], of_b[1]) if explain else None,
+        on_spark=on_spark,
     )
     one, other = JobCommit(of_a[0], split_commit(a)[1]), JobCommit(of_b[0], split_commit(b)[1])
     print_difference(one, other, asked, given, output=output)

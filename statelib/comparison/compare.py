@@ -74,7 +74,7 @@ def compare(
     if way == "order":
         in_order(a, b, tally, within)
         return tally.result((rows[0], rows[1]), shared)
-    found = unmatched(a, b, fields, way, resources, within)
+    found = (resources.matcher or unmatched)(a, b, fields, way, resources, within)
     tally.equal = found.equal
     bits = chunk_bits(a, b, len(found.a) + len(found.b), resources) if len(found.a) or len(found.b) else 0
     differing = [

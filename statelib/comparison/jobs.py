@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
 from statelib.comparison.compare import EXAMPLES
@@ -116,7 +116,7 @@ def compare_jobs(
             warehouse,
             found.a,
             found.b,
-            resources,
+            replace(resources, matcher=None),
             stores.state_dir,
             stores=stores.names,
             **common,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from statelib.comparison.row_words import hash_columns
 from statelib.comparison.times import ALL_TIMES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -39,11 +40,13 @@ class Resources:
         scratch: A folder, which is there, for what does not fit into memory.
         budget_bytes: Memory for rows.
         rows_a_bucket: How many rows are matched at a time.
+        matcher: Finds the rows of sinks that differ; None: this process does.
     """
 
     scratch: Path
     budget_bytes: int = 512 * 2**20
     rows_a_bucket: int = 1 << 16
+    matcher: Matcher | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,36 +68,52 @@ class Unmatched:
     b_keys: NDArray[np.uint64]
 
 
-def hashed(
-    batch: pa.RecordBatch,
-    first_place: int,
-    fields: Fields,
-    *,
-    identity_has_time: bool,
-    deletes: bool,
-    within: Interval = ALL_TIMES,
-) -> HashedRows:
-    """The rows of a batch as hashes, in their order.
+class Matcher(Protocol):
+    """What `unmatched` is: another way to the same rows, such as over many hosts."""
 
-    Args:
-        batch: Columns of a `Stretch`.
-        first_place: Of its first row.
+    def __call__(
+        self, a: Side, b: Side, fields: Fields, way: Way, resources: Resources, within: Interval, /
+    ) -> Unmatched:
+        """See `unmatched`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hashing:
+    """How rows become hashes.
+
+    Attributes:
         fields: What is compared.
-        identity_has_time: Whether the timestamp is part of what makes a row the same.
-        deletes: Whether a null value stands for no row.
+        way: How.
+        has_time: Whether the timestamp is part of what makes a row the same.
         within: Rows of another time are left out.
     """
-    places = np.arange(first_place, first_place + len(batch))
-    chosen = within.has(batch)
-    if not chosen.all():
-        places, batch = places[chosen], taken_rows(batch, np.flatnonzero(chosen))
-    count = len(batch)
-    keys = identity_columns(batch, fields, has_time=identity_has_time)
-    contents = hash_columns([field.of(batch) for field in fields.fields], count)
-    contents[contents == DELETED] = ~DELETED
-    if deletes and batch.column("value").null_count:
-        contents[~valid_of(batch.column("value"))] = DELETED
-    return HashedRows(hash_columns(keys, count), hash_columns(keys, count, other=True), contents, places)
+
+    fields: Fields
+    way: Way
+    has_time: bool
+    within: Interval
+
+    def rows(self, first_place: int, batch: pa.RecordBatch, *, shared: bool = False) -> HashedRows:
+        """The rows of a batch in their order. Their places are doubled for ``latest``, and odd if not ``shared``.
+
+        Args:
+            first_place: Of the first row.
+            batch: Columns of a `Stretch`.
+            shared: Whether the other side has them too.
+        """
+        places = np.arange(first_place, first_place + len(batch))
+        chosen = self.within.has(batch)
+        if not chosen.all():
+            places, batch = places[chosen], taken_rows(batch, np.flatnonzero(chosen))
+        count = len(batch)
+        keys = identity_columns(batch, self.fields, has_time=self.has_time)
+        contents = hash_columns([field.of(batch) for field in self.fields.fields], count)
+        contents[contents == DELETED] = ~DELETED
+        if self.way == "latest":
+            places = places << 1 | (not shared)
+            if batch.column("value").null_count:
+                contents[~valid_of(batch.column("value"))] = DELETED
+        return HashedRows(hash_columns(keys, count), hash_columns(keys, count, other=True), contents, places)
 
 
 def identity_columns(rows: pa.RecordBatch, fields: Fields, *, has_time: bool) -> list[pa.Array]:
@@ -117,6 +136,16 @@ def has_time_in_identity(a: Side, b: Side, fields: Fields, way: Way) -> bool:
     return way == "set" and a.has_times and b.has_times and compared
 
 
+def hashing_of(a: Side, b: Side, fields: Fields, way: Way, within: Interval) -> Hashing:
+    """How the rows of two sides become hashes."""
+    return Hashing(fields, way, has_time_in_identity(a, b, fields, way), within)
+
+
+def rows_to_read(a: Side, b: Side) -> int:
+    """How many rows are compared at most; of stores, which do not know, some number."""
+    return sum((run.end or 0) - run.start for side in (a, b) for run in side.own) or 1 << 22
+
+
 def unmatched(
     a: Side, b: Side, fields: Fields, way: Way, resources: Resources, within: Interval = ALL_TIMES
 ) -> Unmatched:
@@ -124,45 +153,74 @@ def unmatched(
 
     See the package's docstring.
     """
-    has_time = has_time_in_identity(a, b, fields, way)
-    known = sum((run.end or 0) - run.start for side in (a, b) for run in side.own)
-    bits = bits_for(known or 1 << 22, resources.rows_a_bucket)
+    hashing = hashing_of(a, b, fields, way, within)
+    bits = bits_for(rows_to_read(a, b), resources.rows_a_bucket)
     with ExitStack() as open_buckets:
         split = []
         for name, side in (("a", a), ("b", b)):
             file = resources.scratch / f"rows-{name}"
             buckets = open_buckets.enter_context(Buckets(bits, file, resources.budget_bytes // 4))
             for place, batch in side.batches():
-                rows = hashed(batch, place, fields, identity_has_time=has_time, deletes=way == "latest", within=within)
-                buckets.add(rows._replace(places=rows.places << 1 | 1) if way == "latest" else rows)
+                buckets.add(hashing.rows(place, batch))
             split.append(buckets)
-        if way == "set":
-            return _joined([_of_set(split[0].bucket(n), split[1].bucket(n)) for n in range(1 << bits)])
-        if a.shared and (split[0].rows or split[1].rows):
-            _add_shared(a, split[0], split[1], fields, within)
-        return _joined([_of_latest(split[0].bucket(n), split[1].bucket(n)) for n in range(1 << bits)])
+        of_a, of_b = split
+        numbers = range(1 << bits)
+        if way == "latest" and a.shared:
+            wanted = KeyFilter.for_rows(of_a.rows + of_b.rows)
+            for number in numbers:
+                wanted.add(keys_of_one_side(of_a.bucket(number), of_b.bucket(number)))
+            for place, batch in a.batches(shared=True) if wanted else ():
+                kept = wanted.of(hashing.rows(place, batch, shared=True))
+                of_a.add(kept)
+                of_b.add(kept)
+        return matched(of_a, of_b, way, numbers)
 
 
-def _add_shared(a: Side, of_a: Buckets, of_b: Buckets, fields: Fields, within: Interval) -> None:
-    """Gives both sides the shared rows of keys that only one of them has rows of; more of them do no harm."""
-    bits = min((of_a.rows + of_b.rows).bit_length() + _FILTER_BITS_A_ROW, _MOST_FILTER_BITS)
-    wanted = np.zeros(1 << bits, np.bool_)
-    for number in range(of_a.count):
-        keys_a, keys_b = np.unique(of_a.bucket(number).keys), np.unique(of_b.bucket(number).keys)
-        wanted[_filter_place(np.setxor1d(keys_a, keys_b, assume_unique=True), bits)] = True
-    if not wanted.any():
-        return
-    for place, batch in a.batches(shared=True):  # the partitions' first rows, so that the places in B are the same
-        rows = hashed(batch, place, fields, identity_has_time=False, deletes=True, within=within)
-        keep = wanted[_filter_place(rows.keys, bits)]
-        if keep.any():
-            kept = HashedRows(rows.keys[keep], rows.checks[keep], rows.contents[keep], rows.places[keep] << 1)
-            of_a.add(kept)
-            of_b.add(kept)
+def matched(a: Buckets, b: Buckets, way: Way, numbers: Iterable[int]) -> Unmatched:
+    """The rows that differ, of the buckets with these numbers.
+
+    Args:
+        a: The rows of one side, and for ``latest`` the shared ones of keys that only one side has; more do no harm.
+        b: Those of the other side, as well.
+        way: How they are compared.
+        numbers: Which buckets.
+    """
+    of_bucket = _of_set if way == "set" else _of_latest
+    return joined([of_bucket(a.bucket(number), b.bucket(number)) for number in numbers])
 
 
-def _filter_place(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    return keys & np.uint64((1 << bits) - 1)
+def keys_of_one_side(a: HashedRows, b: HashedRows) -> NDArray[np.uint64]:
+    """The hashes of keys that only one side has rows of."""
+    return np.setxor1d(np.unique(a.keys), np.unique(b.keys), assume_unique=True)
+
+
+class KeyFilter:
+    """Hashes of keys, and some others, in at most 64 MiB.
+
+    Args:
+        bits: ``1 << bits`` places, by the last bits of a hash.
+    """
+
+    def __init__(self, bits: int) -> None:
+        self._has = np.zeros(1 << bits, np.bool_)
+        self._mask = np.uint64((1 << bits) - 1)
+
+    @classmethod
+    def for_rows(cls, rows: int) -> Self:
+        """For the keys of so many rows."""
+        return cls(min(rows.bit_length() + _FILTER_BITS_A_ROW, _MOST_FILTER_BITS))
+
+    def __bool__(self) -> bool:
+        return bool(self._has.any())
+
+    def add(self, keys: NDArray[np.uint64]) -> None:
+        """Adds keys."""
+        self._has[keys & self._mask] = True
+
+    def of(self, rows: HashedRows) -> HashedRows:
+        """The rows that have one of the keys, and some others."""
+        keep = self._has[rows.keys & self._mask]
+        return HashedRows(*(column[keep] for column in rows))
 
 
 def _of_latest(a: HashedRows, b: HashedRows) -> Unmatched:
@@ -204,7 +262,8 @@ def _surplus(rows: HashedRows, others: HashedRows) -> NDArray[np.int64]:
     return found[: surplus_rows(rows.keys, rows.contents, rows.checks, *table, found)]
 
 
-def _joined(parts: list[Unmatched]) -> Unmatched:
+def joined(parts: Sequence[Unmatched]) -> Unmatched:
+    """What was found in one part of the rows after the other."""
     return Unmatched(
         sum(part.equal for part in parts),
         np.concatenate([part.a for part in parts]),

@@ -174,6 +174,11 @@ def test_stores(told, tmp_path) -> None:
     assert f"store {store} (deduplication)" in text
 
 
+@pytest.mark.usefixtures("spark")
+def test_on_spark_it_is_the_same(told) -> None:
+    assert told(("once",), ("shorter",), 1, on_spark=True) == told(("once",), ("shorter",), 1)
+
+
 def test_the_page_has_what_the_text_says(told, tmp_path) -> None:
     page = tmp_path / "page.html"
     text = told(("once",), ("shorter",), code=1, output="table", page=page)
