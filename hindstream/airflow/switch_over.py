@@ -46,6 +46,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from hindstream.airflow.replay import copy_topics
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
+from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import check_settings
 
@@ -265,9 +266,9 @@ class _Steps:
             made = CommitLog(open_warehouse(settings), job.name).read(_pulled("hand_over"))
             found = progress(Cluster(settings), job, self._switch(), made)
             _log.info(
-                "%s is %d offsets behind at most; %d ms of results can be compared",
+                "%s is %s behind at most; %d ms of results can be compared",
                 found.shadow.group,
-                found.shadow.most,
+                counted(found.shadow.most, "offset"),
                 found.comparable_ms,
             )
             return found.shadow.most <= max_lag and found.comparable_ms >= max(observe_ms, 1)
@@ -342,7 +343,7 @@ class _Steps:
 
             switch = self._switch()
             found = group_lag(Cluster(settings), switch.new.application_id, sources_in_kafka(job, switch))
-            _log.info("%s is %d offsets behind at most", found.group, found.most)
+            _log.info("%s is %s behind at most", found.group, counted(found.most, "offset"))
             return found.most <= max_lag and any(of.time_ms is not None for of in found.partitions)
 
         return bool(self._runner.call(do))
