@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+import typer
+from confluent_kafka import Consumer, TopicPartition
 
+from hindstream.cli.diff import DIFFERENT
+from hindstream.cli.switch import BEHIND, Switch, print_lag, print_outputs
 from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.live_outputs import OutputsAsked
 from hindstream.runs import open_warehouse
 from hindstream.spark.kafka.archive import archive_topics
 from hindstream.spark.kafka.switch_over import SwitchedOver, switch_over
+from hindstream.spark.phases.pipeline import run_slice
+from statelib.columns.windowed_type import windowed_struct
 from statelib.commits import CommitLog, read_hold
+from statelib.comparison.times import Interval
 from statelib.errors.fault_points import observed
-from statelib.errors.kinds import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.job.job import load_job
 from statelib.job.switch_over import load_switch_over
 from statelib.job.user_code import load_attribute
+from statelib.serdes import StringSerde
+from statelib.serdes.windowed import TimeWindowedSerde
+from statelib.settings.settings import load_settings
+from tests.kafka.cluster import Message
 from tests.kafka.delays import PARTITIONS, Delays, write_jobs
 from tests.kafka.maven import build
 from tests.kafka.test_switch_over import settings_in
@@ -166,3 +182,74 @@ def test_what_is_refused(
     bed.stop_at(bed_end := bed.feed())
     bed.archive()
     assert bed.run(replace=True).offsets == bed.places(bed_end)
+
+
+def test_what_both_have_written(
+    broker: Broker, unique: str, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bed = Bed(broker, f"s{unique[-20:]}-", tmp_path, spark)
+    bed.feed()
+    bed.archive()
+    run_slice(bed.job, bed.settings)
+    command = Switch(bed.job, bed.switch, bed.settings)
+    ends = bed.feed()
+    shadow = bed.switch.require_shadow().application_id
+    for group, offset in ((bed.switch.old, 1), (shadow, 0)):
+        bed.cluster.set_group_offsets(group, bed.places({n: end - offset for n, end in ends.items()}))
+    print_lag(command, 0)
+    assert f"{shadow} has caught up: it is 0 offsets behind at most." in capsys.readouterr().out
+    bed.cluster.set_group_offsets(shadow, bed.places(dict.fromkeys(ends, 2)))
+    with pytest.raises(typer.Exit) as end:
+        print_lag(command, 5, "json")
+    assert end.value.exit_code == BEHIND
+    told = json.loads(capsys.readouterr().out)
+    lags = {of["partition"]: of["lag"] for of in told["shadow"]["partitions"]}
+    assert (told["has_caught_up"], told["until_ms"], lags) == (False, None, {n: end - 2 for n, end in ends.items()})
+
+    with pytest.raises(RetryableError, match="there is nothing to compare yet: .* nobody knows to what time"):
+        print_outputs(command, OutputsAsked())
+    windows = [TimeWindowedSerde(StringSerde(), 60_000).serialize(_window(n)) for n in range(3)]
+    for of, values in (("", (1, 2, 3)), ("shadow-", (1, 5, None))):
+        messages = [
+            Message(key[0].as_py(), value.to_bytes(8), 60_000 * n + 1)
+            for n, (key, value) in enumerate(zip(windows, values, strict=True))
+            if value is not None
+        ]
+        for kind in ("counts", "sums"):
+            broker.cluster.produce(f"{bed.prefix}{of}delay-{kind}", messages[: None if kind == "counts" else 1])
+    asked = OutputsAsked(within=Interval(60_000, 180_000))
+    with pytest.raises(typer.Exit) as end:
+        print_outputs(command, asked)
+    assert end.value.exit_code == DIFFERENT
+    said = capsys.readouterr().out
+    assert f"100.0 % of {bed.prefix}delay-counts = {bed.prefix}shadow-delay-counts differ (2 of 2), all" in said
+    assert "changed 1, only in A 1, only in B 0" in said
+    assert f"{bed.prefix}delay-sums = {bed.prefix}shadow-delay-sums is equal (0 compared)." in said
+    broker.cluster.produce(f"{bed.prefix}delay-sums", [Message(windows[2][0].as_py(), b"\x01", 170_000, partition=1)])
+    with pytest.raises(InputError, match="a record's value cannot be decoded: .*Next: correct how the output is decl"):
+        print_outputs(command, asked)
+
+
+def _window(n: int) -> pa.StructArray:
+    start = 60_000 * n
+    rows = [{"key": "airport", "window_start": start, "window_end": start + 60_000}]
+    return pa.array(rows, windowed_struct(pa.string()))
+
+
+def test_offsets_that_are_being_committed_are_waited_for(broker: Broker, unique: str) -> None:
+    """An application was killed after its transaction had been decided, and before its offsets were moved."""
+    topic = broker.cluster.create_topic(unique)
+    cluster = Cluster(load_settings({"kafka": broker.settings}, environ={}))
+    cluster.set_group_offsets(unique, {(topic, 0): 3})
+    producer, place = broker.cluster.transactional_producer(), TopicPartition(topic, 0, 7)
+    with closing(Consumer({**broker.settings, "group.id": unique})) as consumer:
+        producer.begin_transaction()
+        producer.produce(topic, b"output")
+        producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata())
+    assert cluster.committed(unique)[topic, 0].offset == 3
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(cluster.committed, unique, stable=True)
+        with pytest.raises(TimeoutError):
+            waiting.result(1)
+        producer.commit_transaction(30)
+        assert waiting.result(30)[topic, 0].offset == 7
