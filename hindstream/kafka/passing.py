@@ -14,36 +14,24 @@ The producer of that transaction has a name of its own, so of two that pass a to
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindstream.kafka.differences import of_published, of_topic
 from hindstream.kafka.producer import Outgoing, produce, transaction, transactional_producer
 from hindstream.kafka.publication import check_not_rolled_back
 from hindstream.kafka.published_position import Begun, PublishedPosition
-from statelib.commits.archives import open_archive_if_present
-from statelib.commits.layout import CommitLog, fork_topic
-from statelib.commits.sink_history import Segment, sink_history
-from statelib.commits.standing import standing_commit
-from statelib.comparison.compare import compare
-from statelib.comparison.matches import Resources
-from statelib.comparison.sides import sides_of
-from statelib.comparison.sinks import default_way
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError
-from statelib.repair.corrections import Corrections
 from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    import pyarrow as pa
     from confluent_kafka import Producer
 
+    from hindstream.kafka.differences import Differences
     from hindstream.kafka.publication import Publication
-    from statelib.documents.manifests import Commit
     from statelib.settings.settings import Settings
 
 _AT_ONCE = 8
@@ -58,7 +46,7 @@ def pass_to(publication: Publication, settings: Settings) -> int:
 
     Args:
         publication: The publication.
-        settings: See `Settings`: ``publish_onto_records``.
+        settings: See `Settings`: ``publish``, ``publish_onto_records``.
 
     Returns:
         How many records correct what readers have; 0 if the job published it already.
@@ -66,6 +54,7 @@ def pass_to(publication: Publication, settings: Settings) -> int:
     Raises:
         ConfigurationError: The topic is another one than before, or holds records of others; or what readers have
             cannot be told any more, or not be compared.
+        RetryableError: Somebody else has written to the topic meanwhile.
         FencedError: Another process does the same, or readers have been moved meanwhile.
     """
     cluster = publication.cluster
@@ -74,33 +63,49 @@ def pass_to(publication: Publication, settings: Settings) -> int:
         producer = transactional_producer(cluster.properties, name, timeout_ms=_TRANSACTION_MS)
         publication.check_serves()  # after that: who passes the topic on for a promotion before cannot end it any more
         has_begun = _has_begun(publication)  # what somebody was about to say when he was killed is said now
-        if all(map(publication.has_passed_to, _positions(publication).values())):
-            if has_begun:
+        wants_changed = settings.publish == "changed"
+        positions = _positions(publication)
+        if all(map(publication.has_passed_to, positions.values())):
+            if has_begun and not (wants_changed and _are_rolled_back(publication, positions)):
                 return 0
-            _check_empty(publication, settings)
-            with transaction(producer):
-                _produce_begun(producer, publication)
-            return 0
+            if not has_begun and (_is_empty(publication) or not wants_changed):
+                _check_may_add(publication, settings)
+                with transaction(producer):
+                    _produce_begun(producer, publication)
+                return 0
         step("pass.before-fence")
         ids = [publication.sender_id(partition) for partition in range(publication.partitions)]
         in_parallel(partial(transactional_producer, cluster.properties), ids, _AT_ONCE)
         step("pass.fenced")
-        made = _corrected(publication)
+        made = _differences(publication, settings, has_begun=has_begun)
         step("pass.compared")
         with transaction(producer):
             if not has_begun:
-                _check_empty(publication, settings)
                 _produce_begun(producer, publication)
-            for partition, batches in made.parts.items():
-                for batch in batches:
-                    for target, record in publication.addressed(batch, partition):
-                        produce(producer, publication.topic.name, target, record)
-            for partition in range(publication.partitions):
-                position = publication.position_at(made.ends.get(partition, 0))
-                produce(producer, publication.positions, partition, Outgoing(position.KEY, position.encode()))
+            _produce(producer, publication, made)
             step("pass.sent")
         step("pass.passed")
     return sum(len(batch) for batches in made.parts.values() for batch in batches)
+
+
+def _differences(publication: Publication, settings: Settings, *, has_begun: bool) -> Differences:
+    wants_changed = settings.publish == "changed"
+    if not has_begun:
+        if wants_changed and not _is_empty(publication):
+            return of_topic(publication)
+        _check_may_add(publication, settings)
+    return of_published(publication, _positions(publication), or_topic=wants_changed)
+
+
+def _produce(producer: Producer, publication: Publication, made: Differences) -> None:
+    """Sends what differs, and the positions of all partitions."""
+    for partition, batches in made.parts.items():
+        for batch in batches:
+            for target, record in publication.addressed(batch, partition):
+                produce(producer, publication.topic.name, target, record)
+    for partition in range(publication.partitions):
+        position = publication.position_at(made.ends.get(partition, 0))
+        produce(producer, publication.positions, partition, Outgoing(position.KEY, position.encode()))
 
 
 def _produce_begun(producer: Producer, publication: Publication) -> None:
@@ -118,67 +123,29 @@ def _has_begun(publication: Publication) -> bool:
     return begun is not None
 
 
-def _check_empty(publication: Publication, settings: Settings) -> None:
-    state = publication.state
-    if state.begins != state.ends and not settings.publish_onto_records:
+def _is_empty(publication: Publication) -> bool:
+    return publication.state.begins == publication.state.ends
+
+
+def _check_may_add(publication: Publication, settings: Settings) -> None:
+    if not _is_empty(publication) and not settings.publish_onto_records:
         what = "the topic holds records that this job has not published"
-        step_ = "publish to another topic, or set publish_onto_records=true to add to it"
-        raise ConfigurationError(what, topic=state.name, next_step=step_)
+        step_ = "publish to another topic, or set publish=changed to publish what differs from them,"
+        step_ += " or publish_onto_records=true to add all records to them"
+        raise ConfigurationError(what, topic=publication.state.name, next_step=step_)
+
+
+def _are_rolled_back(publication: Publication, positions: Mapping[int, PublishedPosition | None]) -> bool:
+    archive = publication.archive
+    try:
+        for partition, at in positions.items():
+            if archive is not None and at is not None:
+                check_not_rolled_back(publication, archive, partition, at)
+    except ConfigurationError:
+        return True
+    return False
 
 
 def _positions(publication: Publication) -> dict[int, PublishedPosition | None]:
     partitions = range(publication.partitions)
     return dict(zip(partitions, in_parallel(publication.position, partitions, _AT_ONCE), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class _Corrected:
-    """What is sent, by partition of the sink, and where the job's own archive ends that has that."""
-
-    parts: Mapping[int, Sequence[pa.RecordBatch]]
-    ends: Mapping[int, int]
-
-
-def _corrected(publication: Publication) -> _Corrected:
-    """Compares what readers have with what the job has."""
-    warehouse, sink, archive = publication.warehouse, publication.publisher.sink, publication.archive
-    owner, before = _published(publication)
-    shown = archive.last_transaction(publication.job) if archive is not None else None
-    head = standing_commit(warehouse, publication.job, shown)
-    after = sink_history(warehouse, publication.job, head.commit).get(sink, ())
-    sides = sides_of(warehouse, (sink, before), (sink, after))
-    way = default_way(warehouse, owner.job, owner.fingerprint, sink)
-    corrections = Corrections(way, *sides)
-    with tempfile.TemporaryDirectory(prefix="hindstream-publish-") as scratch:
-        found = compare(*sides, way, Resources(Path(scratch)), taker=corrections)
-    if not found.is_compared:
-        what = f"keys of {publication.job} are of another type than those of {owner.job}, which readers have"
-        step_ = "publish to a topic of another name: KafkaTopic(NAME, archive=SINK)"
-        raise ConfigurationError(what, topic=publication.topic.name, next_step=step_)
-    return _Corrected(corrections.parts(), head.sink_offsets().get(publication.topic.archive_name, {}))
-
-
-def _published(publication: Publication) -> tuple[Commit, list[Segment]]:
-    """The newest commit of the job that has published the topic so far, and what of its sink."""
-    warehouse, publisher = publication.warehouse, publication.publisher
-    positions = {partition: at for partition, at in _positions(publication).items() if at is not None}
-    name, made_at_ms = next(((at.job, at.made_at_ms) for at in positions.values()), (None, None))
-    owner = name or publisher.readers
-    own_topic = publisher.sink if owner == publisher.readers else fork_topic(publisher.sink, owner)
-    first = CommitLog(warehouse, owner).read_if_present(1)
-    if first is None or (owner != publisher.readers and first.created_at_ms != made_at_ms):
-        what = f"readers have what {owner} has published, and that fork has been dropped"
-        step_ = "publish to a topic of another name: KafkaTopic(NAME, archive=SINK)"
-        raise ConfigurationError(what, job=publication.job, topic=publication.topic.name, next_step=step_)
-    archive = open_archive_if_present(warehouse, own_topic)
-    for partition, at in positions.items():
-        if archive is not None:
-            check_not_rolled_back(publication, archive, partition, at)
-    history = sink_history(warehouse, owner).get(publisher.sink, ())
-    ends = {partition: at.offset for partition, at in positions.items()}
-    cut = (_up_to(part, ends.get(part.partition, 0)) if part.topic == own_topic else part for part in history)
-    return standing_commit(warehouse, owner), [part for part in cut if len(part) > 0]
-
-
-def _up_to(part: Segment, end: int) -> Segment:
-    return Segment(part.topic, part.partition, part.first_offset, min(part.end_offset, end))

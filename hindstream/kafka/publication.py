@@ -155,7 +155,7 @@ def check_not_rolled_back(
         if end < position.offset:
             records = counted(position.offset - end, "record of the topic was", "records of the topic were")
             what = f"{records} rolled back by commit {notice.commit}, and Kafka cannot remove them"
-            step = "publish to a topic of another name: KafkaTopic(NAME, archive=SINK)"
+            step = "let the topic be compared with the sink: --set publish=changed"
             raise ConfigurationError(what, **place, offset=end, next_step=step)
     end = archive.end_offsets()[partition]
     if position.offset > end:

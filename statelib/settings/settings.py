@@ -139,6 +139,11 @@ class Settings(BaseSettings):
         default=False,
         description="whether a job may begin to publish to a Kafka topic that already holds records",
     )
+    publish: Literal["all", "changed"] = Field(
+        default="all",
+        description="a Kafka topic that holds records of others, or some that were rolled back, gets only what differs "
+        "from them (changed), or is refused",
+    )
     until: Instant | None = Field(
         default=None, description="end of the slice in event time: ISO 8601 with time zone, or ms; none: all records"
     )

@@ -97,9 +97,6 @@ class World:
 
     def seen(self) -> dict[str, Any]:
         """What readers of Kafka have who read committed records from the beginning."""
-        totals: dict[bytes | None, Any] = {}
-        for record in self.records("totals"):
-            totals[record.key] = record.value
         large: Counter[Any] = Counter()
         taken_back: list[tuple[Any, int, str]] = []
         for record in self.records("large"):
@@ -112,14 +109,18 @@ class World:
         for key, timestamp_ms, place in taken_back:
             large[key, timestamp_ms, self._named(place)] -= 1
         assert min(large.values()) >= 0
-        return {
-            "totals": {key: _content(value) for key, value in totals.items() if value is not None},
-            "large": +large,
-        }
+        return {"totals": self.seen_totals(), "large": +large}
+
+    def seen_totals(self) -> dict[Any, str]:
+        newest = {record.key: record.value for record in self.records("totals")}
+        return {key: _content(value) for key, value in newest.items() if value is not None}
 
     def _named(self, place: str) -> str:
         topic, _, at = place.partition("/")
         partition, _, offset = at.partition("@")
+        if topic.startswith(self.prefix):  # a record of Kafka's
+            at_place = {(record.partition, record.offset): record.value for record in self.records("large")}
+            return _content(at_place[int(partition), int(offset)])
         (row,) = (
             open_archive(self.warehouse, topic)
             .reader(int(partition), int(offset), int(offset) + 1)
@@ -128,13 +129,13 @@ class World:
         )
         return json.dumps(row["value"], sort_keys=True)
 
-    def has(self, name: str) -> dict[str, Any]:
+    def has(self, name: str, suffix: str = "") -> dict[str, Any]:
         """What readers of the archives have."""
         history = sink_history(self.warehouse, name)
         rows = {
             sink: [
                 row
-                for part in history[sink]
+                for part in history[sink + suffix]
                 for row in open_archive(self.warehouse, part.topic)
                 .reader(part.partition, part.first_offset, part.end_offset)
                 .read_all()

@@ -212,6 +212,24 @@ def test_a_repeat_changes_nothing(tmp_path):
     assert [(entry.path, entry.size_bytes) for entry in job.warehouse.list()] == before
 
 
+def test_what_was_repaired_is_not_repaired_again(tmp_path):
+    """A fork of a commit before the first repair differs by records and what took them back, which is nothing."""
+    job = run(tmp_path / "job", 2, CUTS, 2, topology(45))
+    never = run(tmp_path / "never", 2, CUTS, 4, topology(45))
+    assert any(repaired(job, tmp_path / "fix", 2).records.values())
+    assert not any(repaired(job, tmp_path / "again", 1, "again").records.values())
+    assert outcome(job) == outcome(never)
+
+
+def test_what_a_repair_took_back_does_not_come_back(tmp_path):
+    job = run(tmp_path / "job", 2, CUTS, 2, topology(0))
+    mistaken = forked(job, tmp_path / "mistaken", "mistaken", 2, topology(0))
+    repaired(job, tmp_path / "fix", 2)
+    mistaken.run(end_offsets=CommitLog(job.warehouse, "job").head().source_offsets())
+    with pytest.raises(ConfigurationError, match="is taken back, and now it would have to come back"):
+        repair(job.warehouse, "job", "mistaken", Resources(tmp_path), attempt=new(), now_ms=7)
+
+
 def test_what_is_right_gets_no_record(tmp_path):
     job = run(tmp_path / "job", 2, CUTS, 4, topology(45))
     done = repaired(job, tmp_path / "fix", 2)
