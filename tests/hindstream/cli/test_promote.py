@@ -134,3 +134,15 @@ def test_a_rollback_says_whose_readers_go_back(pipeline):
     assert "The readers of counting read this job, and go back with it.\n" in told
     told = called(pipeline, "state", "rollback", "newer", "--to", "1", "--dry-run", "--output", "json")
     assert json.loads(told.splitlines()[-2])["serves"] == ["counting"]
+
+
+def test_two_sinks_never_share_a_view(tmp_path):
+    builder = StreamsBuilder("counting")
+    views = builder.stream("views")
+    views.to("by-day")
+    views.to("by.day")
+    job = Pipeline(tmp_path, builder.build(), "counting")
+    job.archive("views", [("k", 1, 1)], (pa.string(), pa.int64()))
+    job.run()
+    with pytest.raises(ConfigurationError, match='the view "by_day_current" would be that of by-day too'):
+        called(job, "views", "counting", "--dialect", "duckdb")
