@@ -166,7 +166,7 @@ def begin(trial: Trial, settings: Settings, *, keep: bool = False, outlives_proc
             fork_from_beginning(warehouse, side.job, side.fork, trial=mark)
 
 
-def replay(trial: Trial, new: Job, old: Job | None, settings: Settings) -> None:
+def replay(trial: Trial, new: Job, old: Job | None, settings: Settings, *, then: Job | None = None) -> None:
     """Replays what the forks lack. A repeat goes on where it has ended.
 
     Args:
@@ -175,16 +175,24 @@ def replay(trial: Trial, new: Job, old: Job | None, settings: Settings) -> None:
         old: The job as it is, if it has to be replayed.
         settings: See `Settings`; stores that begin empty, or are made anew, are those of the other version. No store
             has a changelog here, and the files of sources stay as they are.
+        then: The job as it is, if the fork replays that after the other version.
 
     Raises:
         HindstreamError: That of the phase that failed.
     """
     as_it_is = settings.model_copy(update={"fill_stores": (), "reset_stores": (), "migrate_stores": ()})
-    with Progress(f"trying {trial.job}", sum(len(side.ends) for side in trial.sides), unit="slices") as progress:
-        for side, job, given in ((trial.old, old, as_it_is), (trial.new, new, settings)):
+    with Progress(f"trying {trial.job}", slices_of(trial), unit="slices") as progress:
+        of_all = ((trial.old, old, as_it_is), (trial.new, new, settings), (trial.then, then, as_it_is))
+        for side, job, given in of_all:
             if side is not None and job is not None:
                 for _ in _slices(side, job, given, is_sample=trial.sample_keys is not None):
                     progress.advance()
+
+
+def slices_of(trial: Trial) -> int:
+    """How many slices are replayed."""
+    behind = 0 if trial.then is None else len(trial.then.ends)
+    return sum(len(side.ends) for side in trial.sides) + behind
 
 
 def _slices(side: Side, job: Job, settings: Settings, *, is_sample: bool) -> Iterator[None]:

@@ -13,6 +13,7 @@ import typer
 
 from hindstream.cli.arguments import check_page
 from hindstream.console.differences import (
+    behind_sentences,
     field_text,
     interval_sentences,
     json_text,
@@ -72,6 +73,7 @@ class Asked:
             asked for.
         page: A file for the page; None: there is none.
         on_spark: Whether the records of sinks are matched on Spark.
+        split_ms: It is told how many differences of sinks are of this time or later; None: it is not.
     """
 
     sinks: Sequence[str]
@@ -83,6 +85,7 @@ class Asked:
     within: Interval = ALL_TIMES
     explained: tuple[Job | None, Job | None] | None = None
     on_spark: bool = False
+    split_ms: int | None = None
 
 
 def rules_of(tolerances: Sequence[str], ignored: Sequence[str]) -> Rules:
@@ -155,6 +158,7 @@ def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings
             rules=asked.rules,
             examples=asked.limit,
             within=asked.within,
+            split_ms=asked.split_ms,
             stores=None if asked.stores is None else StoresAsked(Path(settings.state_dir), asked.stores),
         )
     data, lines, reasons = (
@@ -211,6 +215,8 @@ def _lines(found: JobDifferences, serving: Sequence[str]) -> Iterator[str]:
     yield " ".join([f"A is {a}, B is {b}.", *serving])
     yield from interval_sentences(found.within)
     yield from sink_sentences(found.sinks)
+    if found.split_ms is not None:
+        yield from behind_sentences(found.sinks, found.split_ms)
     if found.stores is not None:
         yield from store_sentences(found.stores)
     yield from ledger_sentences(found.ledgers)

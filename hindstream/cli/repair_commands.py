@@ -24,6 +24,16 @@ def repair(
         str,
         typer.Option("--from", metavar="TIME", help="Since when the job is wrong: ISO 8601 with time zone."),
     ],
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="TIME", help="Until when: after it the job's own file counts. Default: until now."
+        ),
+    ] = None,
+    then: Annotated[
+        str | None,
+        typer.Option(metavar="JOB", help="The job's own file, as FILE.py:NAME, if it is another than that for --to."),
+    ] = None,
     keep: Annotated[
         str | None, typer.Option(metavar="NAME", help="Keep the fork, under this name. Default: it is dropped.")
     ] = None,
@@ -51,5 +61,5 @@ def repair(
 
     given = given_settings(settings, warehouse=warehouse, engine=engine)
     fork = keep or f"repair-{secrets.token_hex(4)}"
-    wanted = Wanted(job, start, fork, keep=keep is not None, yes=yes, supersede=supersede)
+    wanted = Wanted(job, start, end, then, fork, keep=keep is not None, yes=yes, supersede=supersede)
     repair_job(wanted, Asked((), None, rules_of((), ()), limit, page), given, output=output)

@@ -43,7 +43,7 @@ def interval_sentences(within: Interval) -> Iterator[str]:
     if bounds:
         yield f"Compared are rows {' and '.join(bounds)}: of a window its start counts, else the timestamp."
     if within.keys is not None:
-        keys = "" if within.keys.seen is None else f", {counted(len(within.keys.seen), 'key')}"
+        keys = f", {counted(len(within.keys.seen), 'key')}" if within.keys.seen else ""  # Spark's tasks do not tell
         yield f"Compared is a sample of {within.keys.share:.3g} of the keys{keys}."
 
 
@@ -61,6 +61,15 @@ def sink_sentences(found: SinkDifferences) -> Iterator[str]:
             yield f"Only {side} has {', '.join(topics)}."
         if empty:
             yield f"Only {side} has {', '.join(empty)}, without records: no difference."
+
+
+def behind_sentences(found: SinkDifferences, split_ms: int) -> Iterator[str]:
+    """How many of the differences are of a time or later, sink by sink."""
+    for sink in found.sinks:
+        differing = sink.difference.only_a + sink.difference.only_b + sink.difference.changed
+        if differing:
+            behind = f"{count_text(sink.difference.behind or 0)} of {count_text(differing)}"
+            yield f"Of {sink_name(sink)}, {behind} are of {instant_text(split_ms)} or later: state carries on."
 
 
 def store_sentences(found: StoreDifferences) -> Iterator[str]:

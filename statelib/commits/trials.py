@@ -59,6 +59,7 @@ class Trial(Data):
         old: The job, replayed to the instant; None: a commit of it is there.
         at: That commit: the name of the job or of one that it was forked from, and its number.
         sample_keys: The share of the keys that is replayed and compared; None: all.
+        then: What the same fork replays after the version that is tried, as the job is; None: nothing.
     """
 
     job: str
@@ -66,6 +67,7 @@ class Trial(Data):
     old: Side | None
     at: tuple[str, int] | None
     sample_keys: float | None = None
+    then: Side | None = None
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -110,6 +112,29 @@ def plan_trial(
     return _Planner(warehouse, job, commit).trial(new, old, fork, start_ms, end_ms)
 
 
+def plan_interval(
+    warehouse: Storage, job: str, new: Topology, then: Topology, fork: str, *, start_ms: int, end_ms: int
+) -> Trial:
+    """Plans to replay an interval with another version, and what came after it with the job as it is.
+
+    The interval ends in the first run of the job that has come to its end: before each partition's first record with
+    this timestamp or a later one. All later runs are replayed as they were, whatever the time of their records.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job.
+        new: The topology for the interval.
+        then: The one for what came after it.
+        fork: What the fork is to be called.
+        start_ms: When the interval begins: as ``start_ms`` of `plan_trial`.
+        end_ms: When it ends.
+
+    Raises:
+        ConfigurationError: See `plan_trial`.
+    """
+    return _Planner(warehouse, job, None).interval(new, then, fork, start_ms, end_ms)
+
+
 class _Planner:
     """Plans a trial of a job; see `plan_trial`."""
 
@@ -144,6 +169,39 @@ class _Planner:
             job=self._job, new=side, old=self._side(old_name(fork), old, past, self._base(past), end_ms), at=None
         )
 
+    def interval(self, new: Topology, then: Topology, fork: str, start_ms: int, end_ms: int) -> Trial:
+        """See `plan_interval`."""
+        past = self._history
+        base = self._base(past, start_ms)
+        runs = past if base is None else past[past.index(base) + 1 :]
+        turn = next((number for number, run in enumerate(runs) if not self._is_before(run, end_ms)), len(runs))
+        whole = self._side(fork, new, past, base, None)
+        before, behind = runs[:turn], runs[turn:]
+        cut = self._cut_in(behind[0], before[-1] if before else base, new, end_ms) if behind else None
+        ends = self._ends(new, before, cut)
+        side = whole.model_copy(update={"ends": ends, "seals": whole.seals and not behind})
+        if not ends or not self._is_something(side, new, base):
+            step = "let it begin earlier, or end later"
+            what = "nothing lies between the start and the end of the interval"
+            raise ConfigurationError(what, job=self._job, setting="--from, --to", next_step=step)
+        rest = whole.model_copy(update={"ends": self._ends(then, behind, None)}) if behind else None
+        return Trial(job=self._job, new=side, old=None, at=(past[-1].job, past[-1].commit), then=rest)
+
+    def _cut_in(self, run: Commit, before: Commit | None, topology: Topology, end_ms: int) -> EndOffsets | None:
+        """Where a run has to end to take up nothing from a time on; None: it would take up nothing at all."""
+        begins = {} if before is None else before.source_offsets()
+        ends: dict[str, dict[int, int]] = {}
+        is_something = False
+        for topic in topology.source_topics:
+            ends[topic] = self._end_of(topic, run, topology)
+            if topic not in topology.bootstrap_topics:
+                cut = self._cut(topic, end_ms)
+                for partition, (first, _) in self._spans(topic).items():
+                    begin = max(begins.get(topic, {}).get(partition, first), first)
+                    ends[topic][partition] = min(max(cut.get(partition, begin), begin), ends[topic][partition])
+                    is_something |= ends[topic][partition] > begin
+        return ends if is_something else None
+
     def _side(
         self, fork: str, topology: Topology, past: Sequence[Commit], base: Commit | None, end_ms: int | None
     ) -> Side:
@@ -152,16 +210,21 @@ class _Planner:
             step = "begin behind that, with --from, at a commit whose state is still kept"
             raise ConfigurationError(what, job=self._job, next_step=step)
         runs = past if base is None else past[past.index(base) + 1 :]
-        ends: list[EndOffsets] = []
+        last: EndOffsets | None = None
         if end_ms is not None:
-            ends.append({topic: self._end_at(topic, end_ms, topology) for topic in topology.source_topics})
+            last = {topic: self._end_at(topic, end_ms, topology) for topic in topology.source_topics}
+        from_job, number = (self._job, 0) if base is None else (base.job, base.commit)
+        seals = end_ms is None and bool(runs) and runs[-1].end_of_input == "seal"
+        return Side(fork=fork, job=from_job, commit=number, ends=self._ends(topology, runs, last), seals=seals)
+
+    def _ends(self, topology: Topology, runs: Sequence[Commit], last: EndOffsets | None) -> tuple[EndOffsets, ...]:
+        """Where slices end that replay some runs, and after them what comes before ``last``."""
+        ends: list[EndOffsets] = [] if last is None else [last]
         for run in reversed(runs):
             there = {topic: self._end_of(topic, run, topology) for topic in topology.source_topics}
             if not ends or not self._is_cut_in_time(run, there, ends[-1], topology):
                 ends.append(there)
-        from_job, number = (self._job, 0) if base is None else (base.job, base.commit)
-        seals = end_ms is None and bool(runs) and runs[-1].end_of_input == "seal"
-        return Side(fork=fork, job=from_job, commit=number, ends=tuple(reversed(ends)), seals=seals)
+        return tuple(reversed(ends))
 
     def _is_something(self, side: Side, topology: Topology, base: Commit | None) -> bool:
         """Whether a version has anything to take up; a global table alone is no reason to run."""

@@ -41,6 +41,7 @@ def compare(
     examples: int = EXAMPLES,
     taker: DifferingRowsTaker | None = None,
     within: Interval = ALL_TIMES,
+    split_ms: int | None = None,
 ) -> Difference:
     """Compares the rows that two sides do not share.
 
@@ -64,11 +65,12 @@ def compare(
         examples: How many rows are shown of each kind.
         taker: Is given all rows that differ; None: nobody wants them.
         within: Rows of another time are left out, on both sides.
+        split_ms: A time; it is told how many rows that differ are of it or later: of a changed row that in A counts.
     """
     fields = common_fields((a.key, a.value), (b.key, b.value), rules, records=a.has_times and b.has_times)
     shared = sum((run.end or run.start) - run.start for run in a.shared)
     rows = tuple(sum((run.end or 0) - run.start for run in side.own) for side in (a, b))
-    tally = Tally(a, b, fields, way, examples, taker)
+    tally = Tally(a, b, fields, way, examples, taker, split_ms)
     if fields.key is None:
         return _incomparable(way, fields, rows, shared)
     if way == "order":

@@ -77,6 +77,7 @@ class Difference:
         is_compared: False: keys of such types cannot be compared.
         first: The first row by time that differs; None: there is none.
         first_ms: Its time: see `statelib.comparison.times.times_of`; None: it has none.
+        behind: How many of the rows that differ are of a time that was asked for or later; None: none was.
     """
 
     way: Way
@@ -95,6 +96,7 @@ class Difference:
     is_compared: bool = True
     first: Example | None = None
     first_ms: int | None = None
+    behind: int | None = None
 
     @property
     def compared(self) -> int:

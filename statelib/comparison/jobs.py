@@ -54,12 +54,14 @@ class JobDifferences:
         ledgers: Of what they dropped. It tells why sinks differ, and is no difference by itself.
         stores: Of their stores; None: they were not compared.
         within: Rows of which time were compared.
+        split_ms: The time for which sinks tell how many differences are of it or later; None: they do not.
     """
 
     sinks: SinkDifferences
     ledgers: LedgerDifferences
     stores: StoreDifferences | None = None
     within: Interval = ALL_TIMES
+    split_ms: int | None = None
 
     @property
     def a(self) -> JobCommit:
@@ -89,6 +91,7 @@ def compare_jobs(
     examples: int = EXAMPLES,
     within: Interval = ALL_TIMES,
     stores: StoresAsked | None = None,
+    split_ms: int | None = None,
 ) -> JobDifferences:
     """Compares two jobs.
 
@@ -103,13 +106,14 @@ def compare_jobs(
         examples: How many rows are shown of each kind.
         within: Rows of another time are left out. Ledgers count all.
         stores: Which stores are compared too; None: none.
+        split_ms: See `statelib.comparison.compare.compare`; of sinks alone.
 
     Raises:
         ConfigurationError: See `compare_sinks` and `compare_stores`.
         InputError: See `compare_sinks`.
     """
     common: _Common = {"rules": rules, "examples": examples, "within": within}
-    found = compare_sinks(warehouse, a, b, resources, sinks=sinks, way=way, **common)
+    found = compare_sinks(warehouse, a, b, resources, sinks=sinks, way=way, split_ms=split_ms, **common)
     of_stores = None
     if stores is not None:
         of_stores = compare_stores(
@@ -121,4 +125,4 @@ def compare_jobs(
             stores=stores.names,
             **common,
         )
-    return JobDifferences(found, compare_ledgers(warehouse, found.a, found.b), of_stores, within)
+    return JobDifferences(found, compare_ledgers(warehouse, found.a, found.b), of_stores, within, split_ms)

@@ -96,6 +96,7 @@ def compare_sinks(
     rules: Rules = _NO_RULES,
     examples: int = EXAMPLES,
     within: Interval = ALL_TIMES,
+    split_ms: int | None = None,
 ) -> SinkDifferences:
     """Compares the sinks of two jobs, and reads only what they do not share.
 
@@ -111,6 +112,7 @@ def compare_sinks(
         examples: How many rows are shown of each kind.
         within: Records of another time are left out: of a window its start counts, else the timestamp. If it has some
             keys alone, topics for late and quarantined records are left out: these tell of other keys, too.
+        split_ms: See `compare`.
 
     Raises:
         ConfigurationError: There is no such job, commit, sink or field, or a commit has been rolled back since.
@@ -129,7 +131,7 @@ def compare_sinks(
     check_paths(rules, [side.value for sides in opened for side in sides])
     for (one, other), sides in zip(pairs, opened, strict=True):
         how = way or default_way(warehouse, a.job, made[0].fingerprint, one)
-        difference = compare(*sides, how, resources, rules=rules, examples=examples, within=within)
+        difference = compare(*sides, how, resources, rules=rules, examples=examples, within=within, split_ms=split_ms)
         found.append(SinkDifference(one, other, difference))
     left = [() if sinks else sorted(histories[n].keys() - {pair[n] for pair in pairs}) for n in range(2)]
     filled, empty = (

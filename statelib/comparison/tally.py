@@ -41,10 +41,18 @@ class Tally:
         way: How.
         examples: How many rows are kept of each kind.
         taker: Is given the rows that differ; None: nobody wants them.
+        split_ms: See `statelib.comparison.compare.compare`.
     """
 
     def __init__(
-        self, a: Side, b: Side, fields: Fields, way: Way, examples: int, taker: DifferingRowsTaker | None = None
+        self,
+        a: Side,
+        b: Side,
+        fields: Fields,
+        way: Way,
+        examples: int,
+        taker: DifferingRowsTaker | None = None,
+        split_ms: int | None = None,
     ) -> None:
         self._fields = fields
         self._taker = taker
@@ -54,6 +62,8 @@ class Tally:
         self._changed_of = {field.path: 0 for field in self._compared}
         self._numbers = {field.path: NumberTally() for field in self._compared if _has_difference(field)}
         self._times = TimeTally()
+        self._split_ms = split_ms
+        self._behind = 0
         self._common_key = CommonKey()
         places = (a.place_of, b.place_of)
         self._examples = {kind: Examples(examples, places) for kind in ("changed", "only_a", "only_b")}
@@ -131,6 +141,7 @@ class Tally:
             common_key=self._common_key.result(),
             first=first,
             first_ms=first_ms,
+            behind=None if self._split_ms is None else self._behind,
         )
 
     def _show(self, kind: str, sides: tuple[pa.Table | None, pa.Table | None], fields: pa.Array) -> None:
@@ -144,7 +155,10 @@ class Tally:
     def _count_times(self, kind: str, rows: pa.Table) -> None:
         times = times_of(rows)
         if times is not None:
-            self._times.add(kind, times.drop_null().to_numpy())
+            times_ms = times.drop_null().to_numpy()
+            self._times.add(kind, times_ms)
+            if self._split_ms is not None:
+                self._behind += int(np.count_nonzero(times_ms >= self._split_ms))
 
     def _order(self, *sides: pa.Table) -> list[pa.Array]:
         """What decides which examples come first: the key, then the time and the content; of ``order`` the place."""

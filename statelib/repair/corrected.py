@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from statelib.assignment.model import TaskId
+from statelib.columns.times import instant_text
 from statelib.commits.layout import fork_topic, topic_path
 from statelib.commits.leftovers import attempt_name
 from statelib.commits.sink_history import sink_history
@@ -41,6 +42,7 @@ def corrected_sinks(
     described: TopologyDescription,
     resources: Resources,
     attempt: str,
+    end_ms: int | None = None,
 ) -> tuple[tuple[SinkFile, ...], tuple[AuditCheck, ...]]:
     """Writes the files that correct the sinks of a job.
 
@@ -54,6 +56,7 @@ def corrected_sinks(
         described: What the fork's topology is made of.
         resources: What the comparison may use.
         attempt: See `statelib.repair.repair.repair`.
+        end_ms: See there.
 
     Returns:
         The files, and what is different, sink by sink.
@@ -68,7 +71,7 @@ def corrected_sinks(
         sides = sides_of(warehouse, (sink, before), (sink, after))
         way = default_way(warehouse, head.job, head.fingerprint, sink)
         corrections = Corrections(way, *sides)
-        found = compare(*sides, way, resources, taker=corrections)
+        found = compare(*sides, way, resources, taker=corrections, split_ms=end_ms)
         _check_fields(found, plan, sink)
         attempts = {
             task.partition: attempt_name(plan.job, plan.run_id, str(task), attempt)
@@ -77,7 +80,7 @@ def corrected_sinks(
         }
         written = corrections.write(warehouse.within(topic_path(sink)), sink, ends.get(sink, {}), attempts)
         files += [SinkFile(topic=sink, file=file) for file in written]
-        checks.append(_check(sink, found, made))
+        checks.append(_check(sink, found, made, end_ms))
     return tuple(files), tuple(checks)
 
 
@@ -146,19 +149,22 @@ def _check_fields(found: Difference, plan: Plan, sink: str) -> None:
         )
 
 
-def _check(sink: str, found: Difference, made: Commit) -> AuditCheck:
+def _check(sink: str, found: Difference, made: Commit, end_ms: int | None) -> AuditCheck:
     """What is different in a sink, as a check that a person finds beside others."""
+    to = {} if end_ms is None else {"to": instant_text(end_ms)}
+    behind = {} if found.behind is None else {"behind": found.behind}
     examples = [asdict(example) for kind in ("changed", "only_a", "only_b") for example in found.examples[kind]]
     return AuditCheck(
         topic=sink,
         expectation=CHECK,
-        parameters={"by": f"{made.job}@{made.commit}", "way": found.way},
+        parameters={"by": f"{made.job}@{made.commit}", "way": found.way, **to},
         success=True,
         observed={
             "equal": found.equal,
             "changed": found.changed,
             "taken_back": found.only_a,
             "added": found.only_b,
+            **behind,
         },
         unexpected_count=found.changed + found.only_a + found.only_b,
         unexpected_rows=tuple(json.loads(readable_json(example)) for example in examples),

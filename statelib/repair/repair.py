@@ -62,6 +62,7 @@ def repair(
     now_ms: int,
     supersede: bool = False,
     holder: str | None = None,
+    end_ms: int | None = None,
 ) -> Repaired:
     """Makes the newest commit of a fork the job's, publishes what corrects its sinks; a repeat changes nothing.
 
@@ -74,6 +75,8 @@ def repair(
         now_ms: The wall clock, for the commit's ``created_at_ms``.
         supersede: Whether to take the commit number of a run that is open.
         holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
+        end_ms: When the fault ended, or the interval that is repaired: the audit tells how many corrections are of a
+            later time. None: it does not.
 
     Raises:
         ConfigurationError: There is no such fork, it has not come as far as the job or further; its topology has other
@@ -98,7 +101,7 @@ def repair(
     warehouse.put_if_absent(runs.layout.topology(made.fingerprint), of_job.encode())
     states = {task_id: _own_state(warehouse, plan, task_id, task, fork) for task_id, task in made.tasks.items()}
     step("repair.state-copied")
-    files, checks = corrected_sinks(warehouse, plan, head, made, described, resources, attempt)
+    files, checks = corrected_sinks(warehouse, plan, head, made, described, resources, attempt, end_ms)
     step("repair.corrected")
     audit = Audit(run_id=plan.run_id, success=True, checks=checks, data_docs=None, seconds=0.0)
     warehouse.put_if_absent(runs.layout.audit(plan.run_id), audit.encode())

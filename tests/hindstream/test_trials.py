@@ -295,6 +295,8 @@ def test_on_spark(spark, pipeline, tries) -> None:
     before = paths(pipeline.warehouse)
     result = tries("new.py:job", "--against", "old.py:job", "--to", "70000", "--engine", "spark", "--output", "json")
     assert result.of_counts() == {"only_a": 0, "only_b": 0, "changed": 1, "equal": 20, "shared": 0}
+    of_two_keys = tries("new.py:job", "--sample-keys", "27%", "--engine", "spark", "--output", "json")
+    assert of_two_keys.of_counts() == {"only_a": 0, "only_b": 0, "changed": 0, "equal": 20, "shared": 0}
     assert paths(pipeline.warehouse) == before
 
 

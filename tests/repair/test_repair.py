@@ -16,7 +16,7 @@ from statelib.commits import CommitLog, Retention, maintain, rollback, verify
 from statelib.commits.drop_fork import drop_fork
 from statelib.commits.fork import fork_from_beginning
 from statelib.commits.forks import files_held_by_forks
-from statelib.commits.trials import plan_trial
+from statelib.commits.trials import plan_interval, plan_trial
 from statelib.comparison.matches import Resources
 from statelib.comparison.sinks import default_way
 from statelib.errors.fault_points import observed
@@ -179,6 +179,53 @@ def test_topics_that_come_apart(tmp_path_factory, seed, arrivals, wrong_from, ea
     repair(job.warehouse, "job", "fix", Resources(directory), attempt=new(), now_ms=7)
     assert outcome(job) == outcome(never)
     shutil.rmtree(directory)
+
+
+@examples(3, 300)
+@given(
+    seed=st.integers(0, 1000),
+    cuts=HISTORY,
+    begins=st.integers(0, 5),
+    hours=st.integers(1, 30),
+    least=st.integers(0, 99),
+)
+def test_an_interval_is_as_if_another_file_had_run_then(tmp_path_factory, seed, cuts, begins, hours, least):
+    """Before it and after it the job ran what it runs, and goes on with it."""
+    directory = tmp_path_factory.mktemp("history")
+    cuts, own = [cut * HOUR for cut in cuts], topology(least)
+    start_ms = cuts[min(begins, len(cuts) - 2)]
+    end_ms = start_ms + hours * HOUR
+    job = run(directory / "job", seed, cuts, 0, own)
+    never = run(directory / "never", seed, [cut for cut in cuts if cut <= start_ms], 0, own)
+    meanwhile, later = (Pipeline(directory / "never", of) for of in (topology(), own))
+    for cut in sorted({*cuts, min(end_ms, cuts[-1])}):
+        (meanwhile if cut <= end_ms else later).run(cut)
+    wanted = outcome(never)
+    trial = plan_interval(job.warehouse, "job", topology(), own, "fix", start_ms=start_ms, end_ms=end_ms)
+    assert (trial.then is None) == (end_ms >= cuts[-1])
+    fixing = forked(job, directory / "fix", "fix", trial.new.commit, topology())
+    for ends in trial.new.ends:
+        fixing.run(end_offsets=ends)
+    for ends in trial.then.ends if trial.then is not None else ():
+        as_fork(job, directory / "fix", "fix", own).run(end_offsets=ends)
+    before = read(job)
+    done = repair(job.warehouse, "job", "fix", Resources(directory), attempt=new(), now_ms=7, end_ms=end_ms)
+    assert outcome(job) == wanted
+    after, told = read(job), {check.topic: check.observed for check in done.checks}
+    of_job = {**after["so-far"], **before["so-far"]}  # a changed row is of the time that it had
+    differing = [key for key in of_job if before["so-far"].get(key) != after["so-far"].get(key)]
+    assert told["so-far"]["behind"] == sum(of_job[key][1].timestamp() * 1000 >= end_ms for key in differing)
+    assert told["large"]["behind"] == 0
+    for pipeline in (Pipeline(directory / "job", own), later):
+        pipeline.run()
+    assert outcome(job) == outcome(never)
+    shutil.rmtree(directory)
+
+
+def test_an_interval_without_records_is_refused(tmp_path):
+    job = run(tmp_path / "job", 2, CUTS, 4, topology())
+    with pytest.raises(ConfigurationError, match="nothing lies between the start and the end of the interval"):
+        plan_interval(job.warehouse, "job", topology(), topology(), "fix", start_ms=CUTS[1], end_ms=CUTS[1])
 
 
 def test_it_needs_the_fork_no_more(tmp_path):

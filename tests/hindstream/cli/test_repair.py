@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
@@ -57,9 +58,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def called(pipeline: Pipeline, *arguments: str, answer: str | None = None) -> Any:
+def called(pipeline: Pipeline, *arguments: str, answer: str | None = None, caught: bool = False) -> Any:
     command = [*arguments, "--warehouse", pipeline.warehouse.uri("")]
-    return CliRunner().invoke(app, command, input=answer, catch_exceptions=False, obj={})
+    return CliRunner().invoke(app, command, input=answer, catch_exceptions=caught, obj={})
 
 
 def files(pipeline: Pipeline) -> set[tuple[str, int]]:
@@ -138,3 +139,39 @@ def test_status_and_the_report_tell_what_a_repair_has_written(folder):
     assert all(node.unaccounted == 0 for node in history.nodes.values())
     page = job.warehouse.get("jobs/counting/reports/00000005-1.html").decode()
     assert f">{written.total()}<" in "".join(page.split())
+
+
+def test_an_interval_is_repaired_with_another_file_and_the_job_goes_on_with_its_own(folder):
+    job = run_of(folder, "job", 0)
+    before = newest(job)
+    refused = called(job, "repair", "right.py:job", "--from", "20000", "--to", "50000", "--yes", caught=True)
+    assert "the file is not what the job runs, and after --to it would go on with it" in str(refused.exception)
+    options = ("--from", "20000", "--to", "50000", "--then", "wrong.py:job")
+    done = called(job, "repair", "right.py:job", *options, answer="y\n")
+    assert done.exit_code == 0, done.output
+    assert "then wrong.py:job replays what came after 1970-01-01T00:00:50.000Z; 1 slice." in done.output
+    assert "Of counts, 3 of 3 are of 1970-01-01T00:00:50.000Z or later: state carries on." in done.output
+    assert re.search(r"Of large, 0 of \d+ are of", done.output)
+    right = [n * 37 % 100 for n in range(20, 50)]
+    assert sum(newest(job).values()) == sum(before.values()) + sum(20 <= value < 60 for value in right)
+    again = called(job, "repair", "wrong.py:job", "--from", "41000", "--to", "60000", "--yes")
+    assert again.exit_code == 0, again.output  # the job runs what it has run before
+    assert called(job, "run", "wrong.py:job").exit_code == 0
+
+
+def test_another_file_for_later_needs_a_time(folder):
+    job = run_of(folder, "job", 2)
+    refused = called(job, "repair", "right.py:job", "--from", "41000", "--then", "wrong.py:job", caught=True)
+    assert "it is not said when the job goes on with the other file" in str(refused.exception)
+
+
+def test_on_spark(folder, spark, monkeypatch):
+    monkeypatch.setenv("HINDSTREAM_ENGINE", "spark")
+    never, job = run_of(folder, "never", 4), run_of(folder, "job", 2)
+    done = called(job, "repair", "right.py:job", "--from", "41000", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "Commit 5 repairs counting: it has written 3 to counts, " in done.output
+    assert newest(job) == newest(never)
+    assert called(job, "run", "right.py:job").exit_code == 0
+    never.run()
+    assert newest(job) == newest(never)
