@@ -220,7 +220,7 @@ def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed) -> None
     names = dict.fromkeys(steps)
     assert {name.partition(".")[0] for name in names} >= {"fork", "commit", "drop"}
     gone = ended_process()
-    for name in names:
+    for name in (name for name in names if not (is_killed and name.startswith("drop."))):
         at = {"is_there": True}
 
         def stop(passed: str, name: str = name, at: dict[str, bool] = at) -> None:
@@ -229,7 +229,7 @@ def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed) -> None
 
         with monkeypatch.context() as patched:
             patched.setattr(trials.os, "getpid", lambda: gone)
-            if is_killed and not name.startswith("drop."):
+            if is_killed:
                 patched.setattr(trials, "drop", lambda *_, **__: None)
             with observed(stop), pytest.raises(_Stopped):
                 tries(*ARGUMENTS)
@@ -253,7 +253,7 @@ def begun(folder: Path) -> tuple[subprocess.Popen[str], str]:
 def slow(pipeline, tmp_path) -> Pipeline:
     """With a version that takes its time."""
     text = FILE.replace('.stream("views")', '.stream("views").peek(wait)')
-    wait = "import time\n\ndef wait(batch):\n    time.sleep(3)\n"
+    wait = "import time\n\ndef wait(batch):\n    time.sleep(60)\n"
     (tmp_path / "slow.py").write_text(wait + text)
     return pipeline
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from statelib.commits.archives import open_archive
@@ -25,6 +27,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.repair.repair import repair
 from statelib.task import describe_topology
 from tests.commits.test_fork import Killed
+from tests.effort import every_other, examples
 from tests.surface.records import PARTITIONS, surface_records
 from tests.surface.records import TYPES as SURFACE_TYPES
 from tests.surface.topology import surface
@@ -44,7 +47,6 @@ from tests.task.test_fork import fork_of, records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from statelib.documents.topologies import TopologyDescription
 
@@ -92,9 +94,7 @@ def final(directory: Path, version: Version) -> Any:
     return job.state(), positions(job), written(job, "out", begun)
 
 
-@settings(
-    max_examples=8, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(5, 60, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     before=VERSIONS,
     after=VERSIONS,
@@ -147,7 +147,8 @@ def test_as_if_the_job_had_always_had_them(
 
 
 @pytest.mark.slow
-def test_every_store_of_every_operator(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n", every_other([3, 1]))
+def test_every_store_of_every_operator(tmp_path: Path, n: int) -> None:
     times = sorted({time for rows in SURFACE_INPUT.values() for _, _, time in rows})
     cuts = [times[number * len(times) // 4] for number in range(1, 4)]
     always = Pipeline(tmp_path, surface(), "surface")
@@ -155,18 +156,17 @@ def test_every_store_of_every_operator(tmp_path: Path) -> None:
         always.archive(topic, rows, SURFACE_TYPES, PARTITIONS)
     for cut in [*cuts, None]:
         always.run(cut)
-    for n in (1, 3):
-        small = {"memory_budget_bytes": 1, "batch_records": 3} if n == 3 else {}
-        forked = fork_of(always, tmp_path / f"f{n}", f"f{n}", n, **small)
-        stores = {store.name for sub in forked.topology.sub_topologies for store in sub.stores}
-        planned = forked.plan(cuts[2] if n == 1 else None, fill_stores=sorted(stores))
-        assert isinstance(planned, Plan)
-        assert planned.evolution is not None
-        assert (set(planned.evolution.filled), planned.evolution.nodes) == (stores, {})
-        forked.run(cuts[2] if n == 1 else None, fill_stores=sorted(stores))
-        forked.run()
-        assert records(forked) == records(always)
-        assert_same(forked.state(), always.state())
+    small = {"memory_budget_bytes": 1, "batch_records": 3} if n == 3 else {}
+    forked = fork_of(always, tmp_path / f"f{n}", f"f{n}", n, **small)
+    stores = {store.name for sub in forked.topology.sub_topologies for store in sub.stores}
+    planned = forked.plan(cuts[2] if n == 1 else None, fill_stores=sorted(stores))
+    assert isinstance(planned, Plan)
+    assert planned.evolution is not None
+    assert (set(planned.evolution.filled), planned.evolution.nodes) == (stores, {})
+    forked.run(cuts[2] if n == 1 else None, fill_stores=sorted(stores))
+    forked.run()
+    assert records(forked) == records(always)
+    assert_same(forked.state(), always.state())
 
 
 @pytest.mark.slow
@@ -174,17 +174,18 @@ def test_killed_at_any_step(tmp_path: Path) -> None:
     before, after = Version(), Version(grace_s=240)
     expected = final(tmp_path / "always", after)
     fill = ["totals", "final-store"]
+    in_two_versions(tmp_path / "before", before)
+
+    def of_before(name: str) -> Pipeline:
+        return Pipeline(Path(shutil.copytree(tmp_path / "before", tmp_path / name)), after.topology())
+
     steps: list[str] = []
     with observed(steps.append):
-        undisturbed = in_two_versions(tmp_path / "undisturbed", before)
-        steps.clear()
-        undisturbed.topology = after.topology()
-        undisturbed.run(fill_stores=fill)
+        of_before("undisturbed").run(fill_stores=fill)
     assert {"task.history-replayed", "task.stores-filled", "commit.created"} <= set(steps)
     for step in dict.fromkeys(steps):
-        job = in_two_versions(tmp_path / step, before)
+        job = of_before(step)
         begun = job.output("out")
-        job.topology = after.topology()
 
         def kill(name: str, at: str = step) -> None:
             if name == at:
