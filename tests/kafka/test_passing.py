@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,7 @@ from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, FencedError
 from statelib.repair.corrections import RETRACTS
 from statelib.settings.settings import load_settings
-from tests.commits.test_fork import at
+from tests.commits.test_fork import Killed, at, kill
 from tests.conftest import ROOT
 from tests.effort import every_other
 from tests.repair.histories import EVENT, HOUR, NAME, as_fork, events, forked, names, topology
@@ -320,10 +322,20 @@ with observed(observe):
 """
 
 
-@pytest.mark.parametrize(("step", "number", "then"), [
-    *((step, 1, "again") for step in PASS), ("pass.sent", 2, "again"), ("pass.fenced", 1, "back"),
-    ("pass.sent", 1, "back"), ("pass.passed", 1, "back"),
-])  # fmt: skip
+KILLS = [
+    ("pass.sent", 1, "again"),
+    ("pass.fenced", 1, "again"),
+    ("pass.passed", 1, "again"),
+    ("pass.compared", 1, "again"),
+    ("pass.sent", 1, "back"),
+    ("pass.before-fence", 1, "again"),
+    ("pass.passed", 1, "back"),
+    ("pass.fenced", 1, "back"),
+    ("pass.sent", 2, "again"),
+]
+
+
+@pytest.mark.parametrize(("step", "number", "then"), every_other(KILLS))
 def test_killed_at_a_step(world: World, step: str, number: int, then: str) -> None:
     """It is given again, or given up."""
     world.publish("job")
@@ -340,6 +352,34 @@ def test_killed_at_a_step(world: World, step: str, number: int, then: str) -> No
     sent = len(world.records("large")), len(world.records("totals"))
     world.publish(serves)
     assert (len(world.records("large")), len(world.records("totals"))) == sent
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))])
+def test_whatever_the_history(world: World, seed: int) -> None:
+    """Both jobs run, publish and are killed in any order, while readers are moved between them."""
+    chance = random.Random(seed)
+    cuts = dict.fromkeys(("job", "new"), 30)
+    serves = "job"
+    for _ in range(14):
+        name, what = chance.choice(("job", "new")), chance.choice(("run", "move", "kill", "publish", "publish"))
+        if what == "run" and cuts[name] < 60:
+            cuts[name] += 5
+            getattr(world, name).run(cuts[name] * HOUR)
+        elif what == "move":
+            if serves == "job":
+                world.promote(allow_behind=True)
+            else:
+                world.back()
+            serves = "new" if serves == "job" else "job"
+        elif what == "kill":
+            with at(chance.choice(PASS), kill), suppress(Killed):
+                world.publish(name)
+        elif what == "publish":
+            world.publish(name)
+            if name == serves:
+                assert world.seen() == world.has(name)
+    world.publish(serves)
+    assert world.seen() == world.has(serves)
 
 
 def test_by_the_command(world: World) -> None:
