@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from typer.testing import CliRunner
 from hindstream.cli.main import app
 from hindstream.kafka import publish as publish_module
 from hindstream.kafka.publish import check_can_pass, publish_to_kafka
-from statelib import Job, JsonSerde, KafkaTopic, StringSerde
+from statelib import Job, JsonSerde, KafkaTopic, StringSerde, TimeWindowedSerde
 from statelib.commits import rollback
 from statelib.commits.archives import open_archive
 from statelib.commits.drop_fork import drop_fork
@@ -30,6 +31,7 @@ from statelib.commits.sink_history import sink_history
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, FencedError
 from statelib.repair.corrections import RETRACTS
+from statelib.serdes import FixedWidthSerde
 from statelib.settings.settings import load_settings
 from tests.commits.test_fork import Killed, at, kill
 from tests.conftest import ROOT
@@ -243,6 +245,28 @@ def test_a_fork_from_the_beginning_and_one_of_the_fork(world: World) -> None:
     world.back()
     world.publish("anew")
     assert world.seen() == world.has("anew")
+
+
+@pytest.mark.parametrize("reads_topic", [False, True])
+def test_windowed_keys(world: World, *, reads_topic: bool) -> None:
+    """By the positions, and by the topic itself."""
+    serde = TimeWindowedSerde.of(StringSerde(), timedelta(hours=1))
+    name = world.cluster.create_topic(f"{world.prefix}-hours", partitions=3)
+    job = replace(job_of(world.prefix), kafka_sinks=(KafkaTopic(name, serde, FixedWidthSerde(pa.int64()), "by-hour"),))
+    publish_to_kafka(job, world.warehouse, world.settings())
+    if reads_topic:
+        world.cluster.delete_topic(f"job-{name}-published")
+    world.promote()
+    publish_to_kafka(job.as_fork("new"), world.warehouse, world.settings(publish="changed"))
+    world.cluster.await_transactions(name)
+    newest = {record.key: record.value for record in world.cluster.read(name)}
+    rows: dict[bytes, int] = {}
+    for part in sink_history(world.warehouse, "new")["by-hour"]:
+        archive = open_archive(world.warehouse, part.topic)
+        for batch in archive.reader(part.partition, part.first_offset, part.end_offset):
+            rows |= zip(serde.serialize(batch["key"]).to_pylist(), batch["value"].to_pylist(), strict=True)
+    assert {key: int.from_bytes(value) for key, value in newest.items() if value is not None} == rows
+    assert any(value is None for value in newest.values())
 
 
 def test_nothing_was_ever_published(world: World) -> None:
