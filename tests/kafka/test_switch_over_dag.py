@@ -18,6 +18,8 @@ import pytest
 
 from hindstream.airflow.switch_over import BESIDE, SWITCH
 from tests.conftest import ROOT
+from tests.hindstream.airflow.airflow_environ import AIRFLOW
+from tests.hindstream.airflow.standalone import standalone
 from tests.kafka.delays import FACTOR, Delays, write_jobs
 from tests.kafka.maven import build
 from tests.kafka.test_switch_over import settings_in
@@ -32,9 +34,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.airflow]
 DAG_FILE = """
 # an airflow dag
 import functools
+import os
+import signal
 from datetime import timedelta
 from pathlib import Path
-
+{header}
 from hindstream.airflow import switch_over_dag
 
 FOLDER = Path({folder!r})
@@ -47,14 +51,30 @@ def ask(name):
     return f"touch {{FOLDER}}/asked/{{name}} && while [ -e {{FOLDER}}/asked/{{name}} ]; do sleep 0.1; done"
 
 
+def die(*given):
+    if {killed!r}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise RuntimeError("dies once")
+
+
+def one_of(name, *tasks):
+    return name.partition("-")[2] in tasks
+
+
 def dies_once(name, do):
     @functools.wraps(do)
     def dying(*given, **named):
-        done, mark = do(*given, **named), FOLDER / f"died-{{name}}"
+        mark, early = FOLDER / f"died-{{name}}", FOLDER / f"died-early-{{name}}"
+        if {killed!r} and one_of(name, "hand_over", "switch") and not early.exists():
+            from hindstream.kafka.cluster import Cluster
+
+            early.touch()
+            Cluster.set_group_offsets = die
+        done = do(*given, **named)
         if done is False or mark.exists() or ({dying!r} and name not in {dying!r}):
             return done
         mark.touch()
-        raise RuntimeError("dies once")
+        die()
 
     return dying
 
@@ -88,9 +108,7 @@ for dag in (switch, back):
         if hasattr(one, "python_callable"):
             one.python_callable = dies_once(f"{{dag.dag_id}}-{{one.task_id}}", one.python_callable)
 """
-RUN = """
-import json, sys
-from airflow.dag_processing.dagbag import DagBag
+ANSWERED = """
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.timezone import utcnow
 
@@ -106,6 +124,11 @@ def answered(self, context):
     })
 
 ApprovalOperator.execute = answered
+"""
+RUN = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+
 bag = DagBag(sys.argv[1])
 assert not bag.import_errors, bag.import_errors
 states = {}
@@ -166,7 +189,9 @@ class Operations:
 class Bed:
     """Applications, jobs and an Airflow that has not been started."""
 
-    def __init__(self, broker: Broker, prefix: str, folder: Path, dying: tuple[str, ...] | None) -> None:
+    def __init__(
+        self, broker: Broker, prefix: str, folder: Path, dying: tuple[str, ...] | None, *, killed: bool = False
+    ) -> None:
         self.folder = folder
         self.delays = Delays(broker, folder, prefix)
         self.delays.create_topics()
@@ -176,7 +201,9 @@ class Bed:
             file.write(f'[spark_conf]\n"spark.jars" = "{jars}"\n')
         write_jobs(folder / "jobs", prefix)
         (folder / "airflow" / "dags").mkdir(parents=True)
-        (folder / "airflow" / "dags" / "switch.py").write_text(DAG_FILE.format(folder=str(folder), dying=dying))
+        (folder / "airflow" / "dags" / "switch.py").write_text(
+            DAG_FILE.format(folder=str(folder), dying=dying, killed=killed, header=ANSWERED if killed else "")
+        )
 
     def run(self, *dags: str) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
         """The DAGs, one after the other, in one process."""
@@ -189,7 +216,7 @@ class Bed:
         airflow = Path(sys.executable).with_name("airflow")
         for command in (
             [airflow, "db", "migrate"],
-            [sys.executable, "-c", RUN, environ["AIRFLOW__CORE__DAGS_FOLDER"], *dags],
+            [sys.executable, "-c", ANSWERED + RUN, environ["AIRFLOW__CORE__DAGS_FOLDER"], *dags],
         ):
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
             (self.folder / "airflow.log").write_text(done.stdout + done.stderr)
@@ -229,3 +256,24 @@ def test_tasks_that_die_and_are_retried(
     ]
     assert sorted(operations.asked) == sorted(commands), "each once"
     bed.delays.check_readers(1 + len(dags))
+
+
+@pytest.mark.long
+def test_tasks_whose_processes_are_killed(broker: Broker, tmp_path: Path) -> None:
+    """Each when its work is done; a hand-over also before the group's offsets are set."""
+    bed = Bed(broker, "killed-", tmp_path, None, killed=True)
+    with bed.delays.feed() as feed, Operations(bed.delays, tmp_path) as operations, standalone(tmp_path) as airflow:
+        operations.do("start", "old")
+        airflow.wait(lambda: "known" in airflow.states("switch"))
+        subprocess.run([AIRFLOW, "dags", "trigger", "switch"], env=airflow.environ, check=True, capture_output=True)
+        states = airflow.ended("switch")
+        assert states.pop("start_old") == "skipped", states
+        assert {*states.values()} == {"success"}, states
+        feed.wait(300)
+        feed.end()
+        operations.catch_up("new")
+    died = {file.name for file in tmp_path.glob("died-*")}
+    own = [name for name in (*BESIDE, *SWITCH) if name not in {"start_shadow", "approve", "stop_old", "start_new"}]
+    early = {f"died-early-switch-{name}" for name in ("hand_over", "switch")}
+    assert died == {f"died-switch-{name}" for name in own} | early
+    bed.delays.check_readers(2)
