@@ -43,10 +43,10 @@ def _clean() -> dict[str, str]:
 
 @cache
 def _session() -> str:
-    """The folder of this process's session, which ends when the folder is deleted."""
+    """The folder of this process's session, which ends when the folder is deleted, or soon after we have been killed."""
     folder = tempfile.mkdtemp(prefix="hs-")  # short: the path of a socket is
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    start = (sys.executable, "-m", "hindstream", "session", "start")
+    start = (sys.executable, "-m", "hindstream", "session", "start", "--idle-minutes", "5")
     subprocess.run(start, cwd=folder, env={**_clean(), "XDG_RUNTIME_DIR": folder}, capture_output=True, check=True)
     return folder
 
