@@ -43,7 +43,7 @@ def _clean() -> dict[str, str]:
 
 @cache
 def _session() -> str:
-    """The folder of this process's session, which ends when the folder is deleted, or soon after we have been killed."""
+    """The folder of our session, which ends when the folder is deleted, or soon after we have been killed."""
     folder = tempfile.mkdtemp(prefix="hs-")  # short: the path of a socket is
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     start = (sys.executable, "-m", "hindstream", "session", "start", "--idle-minutes", "5")

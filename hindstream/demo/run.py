@@ -19,6 +19,7 @@ from hindstream.console.progress import Progress
 from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REFERENCE, WEATHER
 from hindstream.demo.summary import month_name, print_summary, summary_data
 from hindstream.report.documents import load_runs
+from hindstream.report.layout import report_path
 from statelib.commits import CommitLog, JobLayout, late_topic, published_through, quarantine_topic, topic_path
 from statelib.settings.settings import load_settings
 from statelib.storage import Storage
@@ -106,7 +107,7 @@ def _missing_months(warehouse: Storage) -> list[int] | None:
     done = head.until_ms or 0 if head is not None else 0
     missing = [] if everything else [end for end in MONTH_ENDS_MS if end > done]
     complete = head is not None and not missing and published_through(warehouse, NAME) >= head.commit
-    return None if complete and warehouse.exists(f"{JobLayout(NAME).root}/reports/index.html") else missing
+    return None if complete and warehouse.exists(report_path(NAME)) else missing
 
 
 def _replay(places: _Places, missing: list[int], console: Console) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 from hindstream.console.numbers import bytes_text, count_text, seconds_text
 from hindstream.demo import DELAYS, LOCAL_TIME, NAME
 from hindstream.report.documents import RunDocuments, account_total, job_ledger
-from statelib.commits import JobLayout
+from hindstream.report.layout import report_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def print_summary(warehouse: Storage, runs: Sequence[RunDocuments], console: Con
     table.add_section()
     table.add_row("year", *_counts(committed), "", count_text(checks), seconds_text(seconds))
     console.print(table)
-    report = warehouse.uri(f"{JobLayout(NAME).root}/reports/index.html")
+    report = warehouse.uri(report_path(NAME))
     unaccounted = sum(abs(metrics.unaccounted) for metrics in job_ledger(committed).values())
     console.print(f"Records that are not accounted for: {count_text(unaccounted)}.")
     console.print("Made up: that 2 % of the flights come twice. Delays, disorder, weather: real.")
@@ -57,7 +57,7 @@ def summary_data(warehouse: Storage, runs: Sequence[RunDocuments]) -> dict[str, 
         "unaccounted": sum(abs(metrics.unaccounted) for metrics in nodes.values()),
         "checks": sum(len(run.audit.checks) for run in committed if run.audit),
         "seconds": sum(_seconds(run) for run in committed),
-        "report": warehouse.uri(f"{JobLayout(NAME).root}/reports/index.html"),
+        "report": warehouse.uri(report_path(NAME)),
     }
 
 

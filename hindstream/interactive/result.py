@@ -10,8 +10,9 @@ from hindstream.console.numbers import count_text, time_text
 from hindstream.interactive.html import facts_html, rows_html
 from hindstream.interactive.sink_records import SinkRecords, Sinks
 from hindstream.report.documents import RunDocuments, job_ledger
+from hindstream.report.layout import report_path
 from hindstream.report.losses import losses
-from statelib.commits import CommitLog, JobLayout
+from statelib.commits import CommitLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -109,7 +110,7 @@ class RunResult:
     @classmethod
     def of_nothing(cls, job: Job, warehouse: Storage, nothing: NothingToDo, until_ms: int | None) -> RunResult:
         """That of a call that found nothing to do."""
-        page = f"{JobLayout(job.name).root}/reports/index.html"
+        page = report_path(job.name)
         head = CommitLog(warehouse, job.name).head()
         return cls(
             job=job.name,

@@ -7,6 +7,11 @@ from statelib.commits import JobLayout
 INDEX = "index"
 
 
+def reports_folder(job: str) -> str:
+    """Where a job's pages are, below the warehouse."""
+    return f"{JobLayout(job).root}/reports"
+
+
 def report_path(job: str, page: str = INDEX) -> str:
     """A page's path below the warehouse: ``page`` is a run id, or ``index`` for the job's own."""
-    return f"{JobLayout(job).root}/reports/{page}.html"
+    return f"{reports_folder(job)}/{page}.html"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from hindstream.report.documents import load_attempts, load_run
 from hindstream.report.history import follow
-from hindstream.report.layout import report_path
+from hindstream.report.layout import report_path, reports_folder
 from hindstream.report.pages import job_page, run_page
 from hindstream.report.rendering import render
-from statelib.commits import JobLayout
 
 if TYPE_CHECKING:
     from hindstream.report.documents import RunDocuments
@@ -39,7 +38,7 @@ def write_job_report(storage: Storage, job: Job) -> str:
     Returns:
         The path of the job's page below the warehouse.
     """
-    kept = f"{JobLayout(job.name).root}/reports/history.json"
+    kept = f"{reports_folder(job.name)}/history.json"
     history, added = follow(storage, job.name, kept)
     under_way = load_attempts(storage, job.name, history.through + 1)
     copied = _copied_since(storage, job.name, added[0].plan.commit) if added else ()

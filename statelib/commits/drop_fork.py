@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.forks import ancestors, begins_empty, forked_from, forks_of, holder_of
+from statelib.commits.forks import ancestors, begins_empty, forked_from, forks_of, holder_of, is_being_dropped
 from statelib.commits.hold import check_free
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
@@ -94,6 +94,30 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
     warehouse.delete(layout.dropping)
     warehouse.remove_empty_folders(layout.root)
     return Dropped(job, record.forked_from, tuple(gone), files + count, size_bytes + size)
+
+
+def delete_if_dropped(warehouse: Storage, job: str, folder: str) -> bool:
+    """Deletes what lies below the folder of a job that is being dropped or is gone.
+
+    For who writes there beside runs, such as reports of a run that has ended, when it has written: a drop may have
+    looked into the folder before. One that begins later finds what is there.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job.
+        folder: Its folder, or one below it.
+
+    Returns:
+        Whether the job is being dropped or is gone.
+    """
+    if not is_being_dropped(warehouse, job) and (
+        CommitLog(warehouse, job).head_number() or next(Runs(warehouse, job).attempts(1), None) is not None
+    ):
+        return False
+    layout = JobLayout(job)
+    _delete(warehouse, folder, but={layout.dropping, layout.hold})
+    warehouse.remove_empty_folders(layout.root)
+    return True
 
 
 def _begin(warehouse: Storage, job: str, *, now_ms: int, supersede: bool) -> Dropping:

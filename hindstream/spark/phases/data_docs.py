@@ -18,8 +18,9 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from hindstream.runs import open_warehouse
-from hindstream.spark.validation.data_docs import keep_site
+from hindstream.spark.validation.data_docs import keep_site, site_folder
 from statelib.commits import CommitLog, JobLayout, Runs
+from statelib.commits.drop_fork import delete_if_dropped
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import Settings
 
@@ -92,6 +93,7 @@ def _write(warehouse: Storage, job: str, audit: Audit) -> None:
             validator.take(table, list(checks), run=audit.run_id)
         validator.write_docs()
         keep_site(warehouse, job, audit.run_id, site)
+    delete_if_dropped(warehouse, job, site_folder(job, audit.run_id))
 
 
 def beside_by_default(settings: Settings) -> Settings:

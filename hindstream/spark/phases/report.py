@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.report.layout import reports_folder
 from hindstream.runs import find_plan, open_warehouse
 from hindstream.spark.phases import data_docs
 from hindstream.spark.phases.command import phase_main
 from statelib.commits import Runs
+from statelib.commits.drop_fork import delete_if_dropped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
     plan = find_plan(warehouse, job.name, run_id)
     path = warehouse.uri(str(write_run_report(warehouse, job, plan.run_id)))
     write_job_report(warehouse, job)
+    delete_if_dropped(warehouse, job.name, reports_folder(job.name))
     audit = Runs(warehouse, job.name).audit(plan.run_id)
     if settings.data_docs == "report" and audit is not None and audit.success:
         data_docs.write_if_missing(warehouse, job.name, audit)

@@ -34,6 +34,11 @@ def _folder(run_id: str) -> str:
     return f"great_expectations/{run_id}"
 
 
+def site_folder(job: str, run_id: str) -> str:
+    """Where a run's Data Docs are in the warehouse."""
+    return f"{JobLayout(job).root}/{_folder(run_id)}"
+
+
 _UNUSED = "static"
 """4 MB of images and fonts that no page shows."""
 
@@ -46,10 +51,9 @@ def keep_site(warehouse: Storage, job: str, run_id: str, site: Path) -> str:
     Returns:
         The site's folder, below the job's.
     """
-    folder = _folder(run_id)
 
     def upload(file: Path) -> None:
-        path = f"{JobLayout(job).root}/{folder}/{file.as_posix()}"
+        path = f"{site_folder(job, run_id)}/{file.as_posix()}"
         if file.suffix == ".html":
             warehouse.put(path, offline((site / file).read_text(encoding="utf-8")).encode())
         else:
@@ -57,4 +61,4 @@ def keep_site(warehouse: Storage, job: str, run_id: str, site: Path) -> str:
 
     files = sorted(path.relative_to(site) for path in site.rglob("*") if path.is_file())
     in_parallel(upload, [file for file in files if file.parts[0] != _UNUSED], warehouse.requests_at_once)
-    return folder
+    return _folder(run_id)

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hindstream.report import write
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import data_docs, pipeline
 from statelib.commits import Runs
+from statelib.commits.drop_fork import drop_fork
+from statelib.commits.fork import fork
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import load_job
 from statelib.settings.settings import load_settings
 from tests.command import hindstream
+from tests.commits.test_fork import Killed, at, kill
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from statelib.settings.settings import Settings
 
 PATIENCE_S = 120.0
@@ -92,3 +99,32 @@ def test_who_waits_does_not_wait_for_them() -> None:
     assert data_docs.beside_by_default(load_settings({}, environ={})).data_docs == "beside"
     said = load_settings({"data_docs": "report"}, environ={})
     assert data_docs.beside_by_default(said).data_docs == "report"
+
+
+@pytest.mark.parametrize(("module", "what"), [(data_docs, "keep_site"), (write, "write_job_report")])
+@pytest.mark.parametrize("stopped_at", [None, "drop.folder-gone"])
+def test_what_is_written_of_a_fork_that_is_dropped_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, what: str, stopped_at: str | None
+) -> None:
+    """The fork is dropped when its folder has been looked at for the last time, before something more comes there."""
+    settings = made(tmp_path, "report")
+    warehouse = open_warehouse(settings)
+    fork(warehouse, "orders", "new", 1, now_ms=0)
+    before = {entry.path for entry in warehouse.list()}
+    write_it, done = getattr(module, what), []
+
+    def dropped_first(*arguments: Any) -> Any:
+        if not done:
+            done.append(what)
+            with at(stopped_at or "", kill), suppress(Killed):
+                drop_fork(warehouse, "new", now_ms=0)
+        return write_it(*arguments)
+
+    monkeypatch.setattr(module, what, dropped_first)
+    pipeline.run_slice(load_job(f"{JOB_FILE}:job").as_fork("new"), settings, None)
+    assert done
+    if stopped_at is not None:
+        drop_fork(warehouse, "new", now_ms=0)
+    left = {entry.path for entry in warehouse.list()} - before
+    assert {path for path in left if "maintenance" not in path} == set()
+    assert not (Path(settings.warehouse) / "jobs/new").exists()
