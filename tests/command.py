@@ -23,7 +23,8 @@ _SETTINGS = ("HINDSTREAM_", "AIRFLOW_", "PYTHONPATH", "PYSPARK_")
 
 def run(*command: str | Path, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """A process that ran in ``cwd`` to its end; ``environ`` is added to its environment."""
-    environment = {**_clean(), "COLUMNS": "160", "XDG_RUNTIME_DIR": _session(), **environ}
+    ours = {"COLUMNS": "160", "XDG_RUNTIME_DIR": _session(), "HINDSTREAM_DATA_DOCS": "failed"}  # as in tests.conftest
+    environment = {**_clean(), **ours, **environ}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 

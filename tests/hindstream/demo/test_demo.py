@@ -27,7 +27,7 @@ PATIENCE_S = 120
 @pytest.fixture(scope="module")
 def first(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     folder = tmp_path_factory.mktemp("user")
-    result = hindstream("demo", cwd=folder)
+    result = hindstream("demo", cwd=folder, HINDSTREAM_DATA_DOCS="beside")
     _wait_for_data_docs(Storage(str(folder / "demo-warehouse")))
     return folder, result
 
