@@ -14,11 +14,11 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from hindstream.airflow.maintenance import maintenance_dag
     from hindstream.airflow.migration import migration_dag
-    from hindstream.airflow.replay import replay_dag
+    from hindstream.airflow.replay import replay_dag, replay_task_group
     from hindstream.airflow.switch_over import switch_over_dag
     from hindstream.airflow.trial import try_task_group
 
-__all__ = ["maintenance_dag", "migration_dag", "replay_dag", "switch_over_dag", "try_task_group"]
+__all__ = ["maintenance_dag", "migration_dag", "replay_dag", "replay_task_group", "switch_over_dag", "try_task_group"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = offers(
@@ -27,6 +27,7 @@ if not TYPE_CHECKING:
             "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
             "migration_dag": "hindstream.airflow.migration:migration_dag",
             "replay_dag": "hindstream.airflow.replay:replay_dag",
+            "replay_task_group": "hindstream.airflow.replay:replay_task_group",
             "switch_over_dag": "hindstream.airflow.switch_over:switch_over_dag",
             "try_task_group": "hindstream.airflow.trial:try_task_group",
         },

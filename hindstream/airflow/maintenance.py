@@ -11,16 +11,13 @@ A DAG of `replay_dag` maintains its job after each slice and needs no such DAG.
 
 from __future__ import annotations
 
-import inspect
-import re
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, task
 
+from hindstream.airflow.arguments import RETRIES, Given, id_of
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
-from statelib.settings.settings import check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +35,7 @@ def maintenance_dag(
     tags: Sequence[str] = ("hindstream",),
     storage_conn_id: str | None = None,
     config: str | None = None,
-    **settings: object,
+    **given: object,
 ) -> DAG:
     """The DAG that expires old state, removes leftovers of dead runs and merges small files: ``hindstream maintain``.
 
@@ -49,23 +46,24 @@ def maintenance_dag(
         tags: Tags of the DAG in Airflow.
         storage_conn_id: As for `hindstream.airflow.replay_dag`.
         config: As for `hindstream.airflow.replay_dag`.
-        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
+        given: Settings, and arguments of Airflow's DAG and tasks, as for `hindstream.airflow.replay.replay_dag`.
 
     Raises:
         ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of
             another type.
     """
-    own = [name for name, of in inspect.signature(maintenance_dag).parameters.items() if of.kind is not of.VAR_KEYWORD]
-    check_settings(settings, place=f"maintenance_dag({job!r})", besides=own)
-    runner = Runner(job, settings, storage_conn_id, config)
+    arguments = Given.to(maintenance_dag, job, given)
+    runner = Runner(job, arguments.settings, storage_conn_id, config)
     with DAG(
-        dag_id or re.sub(r"[^\w.-]+", "-", f"maintain-{job}").strip("-"),
+        dag_id or id_of(job, "maintain"),
         schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
         tags=list(tags),
-        doc_md=f"Maintains `{job}`: expires old state, removes what dead runs have left, merges small files.",
-        default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
+        **arguments.for_dag(
+            catchup=False,
+            max_active_runs=1,
+            doc_md=f"Maintains `{job}`: expires old state, removes what dead runs have left, merges small files.",
+            default_args=RETRIES,
+        ),
     ) as dag:
 
         @task(task_id="maintain", do_xcom_push=False)

@@ -14,19 +14,16 @@ releases the job. `hindstream.spark.migration.migrate` has the steps; ``hindstre
 
 from __future__ import annotations
 
-import inspect
 import logging
-import re
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
+from hindstream.airflow.approval import approval
+from hindstream.airflow.arguments import RETRIES, Given, id_of
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
-from statelib.settings.settings import check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +50,7 @@ def migration_dag(
     tags: Sequence[str] = ("hindstream",),
     storage_conn_id: str | None = None,
     config: str | None = None,
-    **settings: object,
+    **given: object,
 ) -> DAG:
     """The DAG that migrates stores of a job to what its current topology declares.
 
@@ -64,31 +61,28 @@ def migration_dag(
         tags: Tags of the DAG in Airflow.
         storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
         config: As for `hindstream.airflow.replay.replay_dag`.
-        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
+        given: Settings, and arguments of Airflow's DAG and tasks, as for `hindstream.airflow.replay.replay_dag`.
 
     Raises:
         ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of
             another type.
     """
-    own = [name for name, of in inspect.signature(migration_dag).parameters.items() if of.kind is not of.VAR_KEYWORD]
-    check_settings(settings, place=f"migration_dag({job!r})", besides=own)
+    arguments = Given.to(migration_dag, job, given)
     param = Param(list(stores), type="array", items={"type": "string"}, minItems=1, title="Stores to migrate")
     with DAG(
-        dag_id or re.sub(r"[^\w.-]+", "-", f"migrate-{job}").strip("-"),
+        dag_id or id_of(job, "migrate"),
         schedule=None,
-        catchup=False,
-        max_active_runs=1,
-        params={"stores": param},
         tags=list(tags),
-        doc_md=_DOC.format(job=job, steps=" → ".join(STEPS)),
-        default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
+        **arguments.for_dag(
+            catchup=False,
+            max_active_runs=1,
+            params={"stores": param},
+            doc_md=_DOC.format(job=job, steps=" → ".join(STEPS)),
+            default_args=RETRIES,
+        ),
     ) as dag:
-        steps = _Steps(Runner(job, settings, storage_conn_id, config))
-        approve = ApprovalOperator(
-            task_id="approve",
-            subject="Migrate {{ params.stores | join(', ') }}?",
-            body="```\n{{ ti.xcom_pull(task_ids='plan')['text'] }}\n```",
-        )
+        steps = _Steps(Runner(job, arguments.settings, storage_conn_id, config))
+        approve = approval("Migrate {{ params.stores | join(', ') }}?", "ti.xcom_pull(task_ids='plan')['text']")
         tasks: dict[str, Any] = {
             name: task(task_id=name, multiple_outputs=False)(getattr(steps, name))()
             for name in STEPS

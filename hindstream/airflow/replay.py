@@ -22,23 +22,22 @@ Airflow ignores it.)
 from __future__ import annotations
 
 import importlib
-import inspect
 import logging
-import re
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_current_context, task
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TaskGroup, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
+from hindstream.airflow.arguments import RETRIES, Given, id_of
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
-from statelib.settings.settings import check_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from hindstream.spark.phases.pipeline import SliceResult
     from statelib.commits import NothingToDo
@@ -79,7 +78,7 @@ def replay_dag(
     archive: str | None = None,
     storage_conn_id: str | None = None,
     config: str | None = None,
-    **settings: object,
+    **given: object,
 ) -> DAG:
     """The DAG of a job.
 
@@ -104,14 +103,15 @@ def replay_dag(
             None: they are in the environment of Airflow's workers.
         config: The settings file, which is read when a task runs; None: that in ``HINDSTREAM_CONFIG``, or
             ``hindstream.toml`` in the working directory of Airflow's workers.
-        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
+        given: Settings of `statelib.settings.settings.Settings`, which override environment and file; and arguments of
+            Airflow's DAG and tasks, such as ``max_active_runs``, ``default_args``, ``pool`` or ``execution_timeout``.
 
     Raises:
-        ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of
-            another type.
+        ConfigurationError: There is no setting or argument of that name, a setting cannot have that value, or an
+            argument is of another type.
     """
-    check_settings(settings, place=f"replay_dag({job!r})", besides=_own_names(replay_dag))
-    if settings.get("until") is not None:
+    arguments = Given.to(replay_dag, job, given)
+    if arguments.settings.get("until") is not None:
         step = "give schedule=, or trigger a run with the parameter until"
         raise ConfigurationError("slices of a DAG end where their runs say", setting="until", next_step=step)
     is_cron = isinstance(schedule, str) and schedule not in _NO_CRON
@@ -130,26 +130,121 @@ def replay_dag(
     )
     phases = [*([] if archive is None else ["archive"]), *PHASES]
     with DAG(
-        dag_id or re.sub(r"[^\w.-]+", "-", job).strip("-"),
+        dag_id or id_of(job, "replay"),
         schedule=timetable,
         start_date=start_date,
         end_date=end_date,
-        catchup=False,
-        max_active_runs=1,
-        params={"until": until, "end_of_input": end},
         tags=list(tags),
-        doc_md=f"Replays `{job}`, a slice a run: {' → '.join(phases)}.",
-        default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
+        **arguments.for_dag(
+            catchup=False,
+            max_active_runs=1,
+            params={"until": until, "end_of_input": end},
+            doc_md=f"Replays `{job}`, a slice a run: {' → '.join(phases)}.",
+            default_args=RETRIES,
+        ),
     ) as dag:
-        runner = Runner(job, settings, storage_conn_id, config)
-        first = [] if archive is None else [_archive_task(runner, archive)]
-        has_intervals = schedule != "@once"
-        if task_per == "run":
-            chain(*first, _run_task(runner, has_intervals=has_intervals))
-        else:
-            run_id = _plan_task(runner, has_intervals=has_intervals)
-            chain(*first, run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
+        runner = Runner(job, arguments.settings, storage_conn_id, config)
+        _tasks(runner, archive, task_per, _SliceOfRun(has_intervals=schedule != "@once"))
     return dag
+
+
+@function_checked
+def replay_task_group(
+    job: str,
+    *,
+    until: str | None = None,
+    end_of_input: Literal["hold", "seal"] = "hold",
+    group_id: str = "replay",
+    task_per: Literal["phase", "run"] = "phase",
+    archive: str | None = None,
+    storage_conn_id: str | None = None,
+    config: str | None = None,
+    **given: object,
+) -> TaskGroup:
+    """The tasks that replay a slice of a job, in the DAG in whose context this is called.
+
+    Args:
+        job: As for `replay_dag`.
+        until: Where the slice ends: ISO 8601 with time zone, or ms; a template of Airflow may say it. None, or a
+            template that gives nothing: at the end of the run's data interval; without one, at the end of all there is.
+        end_of_input: As for `replay_dag`.
+        group_id: The group's id in the DAG.
+        task_per: As for `replay_dag`.
+        archive: As for `replay_dag`.
+        storage_conn_id: As for `replay_dag`.
+        config: As for `replay_dag`.
+        given: Settings, as for `replay_dag`; and arguments of Airflow's tasks.
+
+    Raises:
+        ConfigurationError: As for `replay_dag`.
+    """
+    arguments = Given.to(replay_task_group, job, given, has_dag=False)
+    with TaskGroup(group_id, default_args=arguments.for_group(**RETRIES)) as group:
+        runner = Runner(job, arguments.settings, storage_conn_id, config)
+        _tasks(runner, archive, task_per, _SliceAsked(until, end_of_input))
+    return group
+
+
+def _tasks(runner: Runner, archive: str | None, task_per: TaskPer, slice_: _SliceOfRun | _SliceAsked) -> None:
+    """The tasks of a slice, in the DAG and group of the context."""
+    first = [] if archive is None else [_archive_task(runner, archive)]
+    if task_per == "run":
+        chain(*first, _run_task(runner, slice_))
+    else:
+        run_id = _plan_task(runner, slice_)
+        chain(*first, run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class _SliceOfRun:
+    """The slice that a run of the DAG has in its parameters, or else in its data interval.
+
+    Attributes:
+        has_intervals: Whether the schedule has any.
+    """
+
+    has_intervals: bool
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What the first task is given."""
+        return {}
+
+    def settings(self, _: Mapping[str, Any]) -> dict[str, object]:
+        """The settings that make the slice, in a task."""
+        context = get_current_context()
+        given = context["params"]["until"]
+        until = _interval_end() if given is None and self.has_intervals else given
+        return {"until": until, "end_of_input": context["params"]["end_of_input"]}
+
+
+@dataclass(frozen=True, slots=True)
+class _SliceAsked:
+    """The slice that somebody's DAG asks for.
+
+    Attributes:
+        until: Where it ends; may be a template.
+        end_of_input: What happens there.
+    """
+
+    until: str | None
+    end_of_input: str
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What the first task is given, so that Airflow renders it."""
+        return {"until": self.until}
+
+    def settings(self, rendered: Mapping[str, Any]) -> dict[str, object]:
+        """The settings that make the slice, in a task."""
+        until = rendered["until"]
+        return {"until": _interval_end() if until in {None, "", "None"} else until, "end_of_input": self.end_of_input}
+
+
+def _interval_end() -> str | None:
+    """Where the data interval of the current run ends; None: it has none."""
+    end = get_current_context().get("data_interval_end")
+    return None if end is None else end.isoformat()
 
 
 def _timezone_of(start_date: datetime) -> Any:
@@ -188,25 +283,20 @@ def copy_topics(runner: Runner, topics: str) -> None:
     runner.call(copy, until=None)
 
 
-def _own_names(factory: Callable[..., DAG]) -> list[str]:
-    """The parameters of a function that makes a DAG, without the settings."""
-    return [name for name, of in inspect.signature(factory).parameters.items() if of.kind is not of.VAR_KEYWORD]
-
-
-def _plan_task(runner: Runner, *, has_intervals: bool) -> Any:
-    @task.short_circuit(task_id="plan")
-    def plan() -> str | None:
+def _plan_task(runner: Runner, slice_: _SliceOfRun | _SliceAsked) -> Any:
+    @task.short_circuit(task_id="plan", ignore_downstream_trigger_rules=False)
+    def plan(**asked: Any) -> str | None:
         """Gives the run's id; None, which skips all that follows, if there is nothing to do."""
-        planned = runner.call(_phase("plan"), **_slice(has_intervals=has_intervals))
+        planned = runner.call(_phase("plan"), **slice_.settings(asked))
         _tell_future_records(planned)
         return getattr(planned, "run_id", None)
 
-    return plan()
+    return plan(**slice_.asked)
 
 
-def _run_task(runner: Runner, *, has_intervals: bool) -> Any:
+def _run_task(runner: Runner, slice_: _SliceOfRun | _SliceAsked) -> Any:
     @task(task_id=RUN)
-    def run() -> str:
+    def run(**asked: Any) -> str:
         """Gives the run's id; skipped if there is nothing to do."""
 
         def run_slice(job: Job, settings: Settings) -> SliceResult | NothingToDo:
@@ -214,20 +304,14 @@ def _run_task(runner: Runner, *, has_intervals: bool) -> Any:
 
             return pipeline.run_slice(job, settings)
 
-        done = runner.call(run_slice, **_slice(has_intervals=has_intervals))
+        done = runner.call(run_slice, **slice_.settings(asked))
         planned = getattr(done, "plan", done)
         _tell_future_records(planned)
         if planned is done:
             raise AirflowSkipException("there is nothing to do")
         return str(planned.run_id)
 
-    return run()
-
-
-def _slice(*, has_intervals: bool) -> dict[str, object]:
-    """The settings that make the current run's slice."""
-    end_of_input = get_current_context()["params"]["end_of_input"]
-    return {"until": _until(has_intervals=has_intervals), "end_of_input": end_of_input}
+    return run(**slice_.asked)
 
 
 def _tell_future_records(planned: Plan | NothingToDo) -> None:
@@ -248,13 +332,3 @@ def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], An
         return importlib.import_module(f"hindstream.spark.phases.{name}").run(job, settings, run_id)
 
     return run
-
-
-def _until(*, has_intervals: bool) -> object:
-    """Where the slice of the current run ends; None: at the end of all there is."""
-    context = get_current_context()
-    given = context["params"]["until"]
-    if given is not None:
-        return given
-    end = context.get("data_interval_end") if has_intervals else None
-    return end.isoformat() if end is not None else None

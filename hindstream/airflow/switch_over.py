@@ -28,9 +28,7 @@ twice; ``hindstream switch`` is the same as commands.
 
 from __future__ import annotations
 
-import inspect
 import logging
-import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -39,16 +37,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.standard.hooks.subprocess import SubprocessHook
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
+from hindstream.airflow.approval import approval
+from hindstream.airflow.arguments import RETRIES, Given, id_of
 from hindstream.airflow.replay import copy_topics
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
-from statelib.settings.settings import check_settings
 
 if TYPE_CHECKING:
     from hindstream.kafka.handover import HandedOver
@@ -68,7 +66,7 @@ BESIDE = ("archive", "replay", "hand_over", "start_shadow", "catch_up", "compare
 SWITCH = ("stop_old", "wait_for_stop", "archive_rest", "switch", "start_new", "wait_for_start")
 """The tasks behind the approval, in order; ``start_old`` stands beside them."""
 
-_DOC = """Lets a new version of a live application take its place: {steps}. {approval}A task that has failed may be
+_DOC = """Lets a new version of a live application take its place: {steps}. {asks}A task that has failed may be
 cleared: it goes on. If the switch-over fails before `start_new`, `start_old` starts the old application again."""
 
 _STOPS_WITHIN = timedelta(hours=1)
@@ -99,7 +97,7 @@ def switch_over_dag(
     tags: Sequence[str] = ("hindstream",),
     storage_conn_id: str | None = None,
     config: str | None = None,
-    **settings: object,
+    **given: object,
 ) -> DAG:
     """The DAG that lets a new version of a live application take the place of the old one.
 
@@ -129,33 +127,34 @@ def switch_over_dag(
         tags: Tags of the DAG in Airflow.
         storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
         config: As for `hindstream.airflow.replay.replay_dag`.
-        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
+        given: Settings, and arguments of Airflow's DAG and tasks, as for `hindstream.airflow.replay.replay_dag`.
 
     Raises:
         ConfigurationError: A shadow can be started and not stopped, or the other way round; there is no setting of that
             name, a setting cannot have that value, or an argument is of another type.
     """
-    own = [name for name, of in inspect.signature(switch_over_dag).parameters.items() if of.kind is not of.VAR_KEYWORD]
-    check_settings(settings, place=f"switch_over_dag({job!r})", besides=own)
+    arguments = Given.to(switch_over_dag, job, given)
     if (start_shadow is None) != (stop_shadow is None):
         advice = "give both start_shadow and stop_shadow, or neither"
         raise ConfigurationError("one command of the shadow is missing", job=job, next_step=advice)
     has_shadow = start_shadow is not None
     beside = BESIDE if has_shadow else ("archive", "replay" if take_over is None else "take_over")
     names = (*beside, *SWITCH)
-    approval = (
-        "`approve` waits for a person (*Required actions*); *Reject* leaves all as it was. " if has_shadow else ""
-    )
+    asks = "`approve` waits for a person (*Required actions*); *Reject* leaves all as it was. " if has_shadow else ""
     with DAG(
-        dag_id or re.sub(r"[^\w.-]+", "-", f"switch-{job}").strip("-"),
+        dag_id or id_of(job, "switch_over"),
         schedule=None,
-        catchup=False,
-        max_active_runs=1,
         tags=list(tags),
-        doc_md=_DOC.format(steps=" → ".join(names), approval=approval),
-        default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
+        **arguments.for_dag(
+            catchup=False,
+            max_active_runs=1,
+            doc_md=_DOC.format(steps=" → ".join(names), asks=asks),
+            default_args=RETRIES,
+        ),
     ) as dag:
-        steps = _Steps(Runner(job, settings, storage_conn_id, config), job, archive, switch, take_over, stopped=stopped)
+        steps = _Steps(
+            Runner(job, arguments.settings, storage_conn_id, config), job, archive, switch, take_over, stopped=stopped
+        )
         waiting: dict[str, Any] = {"mode": "reschedule", "poke_interval": poke_interval.total_seconds()}
 
         def step(name: str) -> Any:
@@ -167,10 +166,8 @@ def switch_over_dag(
                 _command("start_shadow", start_shadow),
                 task.sensor(task_id="catch_up", **waiting)(steps.catch_up)(max_lag, _ms(observe)),
                 step("compare")(by=by, tolerance=tolerance, ignore=list(ignore)),
-                ApprovalOperator(
-                    task_id="approve",
-                    subject="{{ ti.xcom_pull(task_ids='compare')['subject'] }}",
-                    body="```\n{{ ti.xcom_pull(task_ids='compare')['text'] }}\n```",
+                approval(
+                    "{{ ti.xcom_pull(task_ids='compare')['subject'] }}", "ti.xcom_pull(task_ids='compare')['text']"
                 ),
             ]
             chain(shadow, _command("stop_shadow", stop_shadow).as_teardown())

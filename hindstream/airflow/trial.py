@@ -16,17 +16,16 @@ The fork is there until then, to be looked at (``hindstream show``, ``hindstream
 from __future__ import annotations
 
 import hashlib
-import inspect
 import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import TaskGroup, get_current_context, task
 
+from hindstream.airflow.approval import approval
+from hindstream.airflow.arguments import Given
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
-from statelib.settings.settings import check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +55,7 @@ def try_task_group(
     group_id: str = "try",
     storage_conn_id: str | None = None,
     config: str | None = None,
-    **settings: object,
+    **given: object,
 ) -> TaskGroup:
     """The tasks that try another version of a job, in the DAG in whose context this is called.
 
@@ -74,27 +73,22 @@ def try_task_group(
         group_id: The group's id in the DAG.
         storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
         config: As for `hindstream.airflow.replay.replay_dag`.
-        settings: Settings of `statelib.settings.settings.Settings`, which override environment and file.
+        given: Settings, and arguments of Airflow's tasks, as for `hindstream.airflow.replay.replay_task_group`.
 
     Raises:
         ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of
             another type.
     """
-    own = [name for name, of in inspect.signature(try_task_group).parameters.items() if of.kind is not of.VAR_KEYWORD]
-    check_settings(settings, place=f"try_task_group({new!r})", besides=own)
-    steps = _Steps(Runner(new, settings, storage_conn_id, config), against, group_id)
-    with TaskGroup(group_id) as group:
+    arguments = Given.to(try_task_group, new, given, has_dag=False)
+    steps = _Steps(Runner(new, arguments.settings, storage_conn_id, config), against, group_id)
+    with TaskGroup(group_id, default_args=arguments.for_group()) as group:
         trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(start=start, end=end, sample_keys=sample_keys)
         replayed = task(task_id="replay", do_xcom_push=False)(steps.replay)(trial)
         told = task(task_id="compare", multiple_outputs=False)(steps.compare)(
             trial, sinks=list(sinks), by=by, tolerance=tolerance, ignore=list(ignore)
         )
         pulled = f"ti.xcom_pull(task_ids='{group_id}.compare')"
-        approve = ApprovalOperator(
-            task_id="approve",
-            subject=f"{{{{ {pulled}['subject'] }}}}",
-            body=f"```\n{{{{ {pulled}['text'] }}}}\n```",
-        )
+        approve = approval(f"{{{{ {pulled}['subject'] }}}}", f"{pulled}['text']")
         drop = task(task_id="drop", do_xcom_push=False)(steps.drop)().as_teardown()
         trial >> replayed >> told >> approve >> drop
         [trial, replayed, told] >> drop

@@ -119,13 +119,13 @@ def test_a_run_seals_only_if_it_is_asked_to(parsed: dict[str, object]) -> None:
 
 
 def test_a_dag_is_named_after_its_job(parsed: dict[str, object]) -> None:
-    assert parsed["id"] == "a.b-job"
+    assert parsed["id"] == "replay_b"
 
 
 def test_a_migration_is_a_chain_of_steps_that_nobody_schedules(parsed: dict[str, object]) -> None:
     migration = parsed["migration"]
     assert isinstance(migration, dict)
-    assert (migration["id"], migration["stores"], migration["schedule"]) == ("migrate-a.b-job", ["s", "t"], None)
+    assert (migration["id"], migration["stores"], migration["schedule"]) == ("migrate_b", ["s", "t"], None)
     steps = ["plan", "approve", "hold", "clean_local_state", "set_compaction_lag", "restore", "verify", "release"]
     assert all(after in migration["downstream"][step] for step, after in pairwise(steps))
     assert migration["approve"] == "ApprovalOperator"
@@ -150,7 +150,7 @@ def test_airflow_does_not_pass_over_the_file() -> None:
 
 MADE = """
 import sys
-from hindstream.airflow import migration_dag, replay_dag
+from hindstream.airflow import migration_dag, replay_dag, replay_task_group
 from statelib.errors.kinds import ConfigurationError
 
 for schedule in ("@once", "@continuous", "@daily", "0 0 1 * *", None):
@@ -169,6 +169,8 @@ for make in (
     lambda: replay_dag("a.b:job", tags="hourly"),
     lambda: migration_dag("a.b:job", stores="rates"),
     lambda: migration_dag("a.b:job"),
+    lambda: replay_dag("a.b:job", max_active_run=2),
+    lambda: replay_task_group("a.b:job", exekution_timeout=None),
 ):
     try:
         make()
@@ -181,7 +183,7 @@ def test_schedules_and_mistyped_settings_when_the_file_is_parsed(tmp_path: Path)
     environ = os.environ | {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
     done = subprocess.run([sys.executable, "-c", MADE], capture_output=True, text=True, check=False, env=environ)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()[-17:]
+    lines = done.stdout.splitlines()[-19:]
     assert lines[:8] == [
         "@once OnceTimetable",
         "@continuous ContinuousTimetable",
@@ -202,6 +204,8 @@ def test_schedules_and_mistyped_settings_when_the_file_is_parsed(tmp_path: Path)
         "replay_dag() takes a list as tags, not a str: 'hourly'",
         "migration_dag() takes a list as stores, not a str: 'rates'",
         "migration_dag() missing a required argument: 'stores'",
+        "there is no setting max_active_run (place replay_dag('a.b:job')). Next: did you mean max_active_runs",
+        "there is no setting exekution_timeout (place replay_task_group('a.b:job')). Next: did you mean execution",
     ]
     assert [line[: len(text)] for line, text in zip(lines[8:], said, strict=True)] == said
 

@@ -1,0 +1,193 @@
+"""What DAGs are given beside settings: arguments of Airflow's, to the DAG and to its tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hindstream.airflow.replay import PHASES
+from statelib import load_job
+from statelib.commits import CommitLog
+from tests.conftest import ROOT
+from tests.effort import every_other
+from tests.hindstream.airflow.test_trial import FILE
+from tests.task.pipeline import Pipeline
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+
+MADE = """
+import json
+from datetime import UTC, datetime, timedelta
+from airflow.sdk import DAG, task
+from hindstream.airflow import (
+    maintenance_dag, migration_dag, replay_dag, replay_task_group, switch_over_dag, try_task_group,
+)
+from hindstream.airflow.arguments import id_of
+
+def failed(context):
+    pass
+
+of_both = {
+    "owner": "lake", "pool": "spark", "queue": "large", "execution_timeout": timedelta(hours=1), "retries": 5,
+    "default_args": {"retries": 4, "retry_delay": timedelta(minutes=7)}, "executor_config": {"a": 1},
+}
+of_dag = {"max_active_runs": 3, "dagrun_timeout": timedelta(hours=2), "on_failure_callback": failed, "params": {"x": 1}}
+commands = {name: "true" for name in ("stop_old", "start_old", "start_new", "start_shadow", "stop_shadow")}
+dags = {
+    "replay": replay_dag("a.b:job", catchup=True, warehouse="w", **of_both, **of_dag),
+    "maintenance": maintenance_dag("a.b:job", warehouse="w", **of_both, **of_dag),
+    "migration": migration_dag("a.b:job", stores=["s"], **of_both, **of_dag),
+    "switch_over": switch_over_dag("a.b:job", archive="a.b:topics", **commands, **of_both, **of_dag),
+}
+with DAG("theirs", start_date=datetime(2020, 1, 1, tzinfo=UTC), default_args={"owner": "them"}) as theirs:
+    replayed = replay_task_group("a.b:job", until="{{ ds }}", warehouse="w", **of_both)
+    tried = try_task_group("a.b:job", warehouse="w", pool="spark")
+    replayed >> tried
+
+def told(of):
+    return {name: getattr(of, name) for name in ("owner", "pool", "queue", "retries", "executor_config")} | {
+        "execution_timeout": str(of.execution_timeout), "retry_delay": str(of.retry_delay)}
+
+print(json.dumps({
+    "tasks": {name: {each.task_id: told(each) for each in dag.tasks} for name, dag in dags.items()},
+    "dags": {name: [dag.max_active_runs, str(dag.dagrun_timeout), dag.on_failure_callback is failed, sorted(dag.params)]
+             for name, dag in dags.items()},
+    "catchup": [dags["replay"].catchup, dags["maintenance"].catchup],
+    "group": {each.task_id: told(each) for each in theirs.tasks},
+    "until": theirs.get_task("replay.plan").op_kwargs,
+    "first": sorted(theirs.get_task("replay.report").downstream_task_ids),
+    "ids": [id_of(job, "replay") for job in (
+        "/srv/jobs/flights.py:job", "jobs/flights.py:hourly", "hindstream.demo.job:job", "shop.orders:build",
+        "jobs/job.py:job",
+    )],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    environ = os.environ | {
+        "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "0",
+    }
+    done = subprocess.run([sys.executable, "-c", MADE], capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+OF_TASKS = {
+    "owner": "lake",
+    "pool": "spark",
+    "queue": "large",
+    "retries": 5,
+    "executor_config": {"a": 1},
+    "execution_timeout": "1:00:00",
+    "retry_delay": "0:07:00",
+}
+
+
+@pytest.mark.parametrize("dag", ["replay", "maintenance", "migration", "switch_over"])
+def test_every_task_has_what_is_given(made: dict[str, Any], dag: str) -> None:
+    tasks = made["tasks"][dag]
+    assert tasks
+    assert [task for task in tasks if task != "approve" and tasks[task] != OF_TASKS] == []
+    assert ("approve" in tasks) is (dag in {"migration", "switch_over"})
+    if "approve" in tasks:
+        assert tasks["approve"] == OF_TASKS | {"execution_timeout": "None"}  # a person may take any time
+
+
+def test_dags_have_what_is_given_beside_their_own(made: dict[str, Any]) -> None:
+    own = {"replay": ["end_of_input", "until"], "migration": ["stores"]}
+    for name, found in made["dags"].items():
+        assert found == [3, "2:00:00", True, sorted([*own.get(name, []), "x"])]
+    assert made["catchup"] == [True, False]
+
+
+def test_groups_stand_in_anybodys_dag(made: dict[str, Any]) -> None:
+    phases = ("plan", "replay", "audit", "commit", "publish", "maintain", "report")
+    of_replay = {f"replay.{name}": OF_TASKS for name in phases}
+    assert {name: of for name, of in made["group"].items() if name.startswith("replay.")} == of_replay
+    of_trial = [of for name, of in made["group"].items() if name.startswith("try.")]
+    assert {(of["owner"], of["pool"]) for of in of_trial} == {("them", "spark")}
+    assert made["until"] == {"until": "{{ ds }}"}
+    assert made["first"] == ["try.fork"]
+
+
+def test_ids_say_which_job_it_is(made: dict[str, Any]) -> None:
+    assert made["ids"] == ["replay_flights", "replay_flights_hourly", "replay_demo", "replay_orders", "replay_job"]
+
+
+DAG_FILE = """
+# an airflow dag
+from airflow.sdk import DAG, task
+from hindstream.airflow import replay_task_group
+
+with DAG("theirs", schedule=None, params={{"end": None}}) as dag:
+
+    @task(trigger_rule="none_failed")
+    def after():
+        pass
+
+    replayed = replay_task_group(
+        {job!r}, until="{{{{ params.end or '' }}}}", task_per={task_per!r}, warehouse={warehouse!r},
+        state_dir={state_dir!r}, engine="local",
+    )
+    replayed >> after()
+"""
+RUN = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+
+bag = DagBag(sys.argv[1])
+assert not bag.import_errors, bag.import_errors
+found = []
+for end in (20_000, None, None):
+    run = bag.dags["theirs"].test(run_conf={"end": end})
+    states = {one.task_id: str(one.state) for one in run.get_task_instances()}
+    found.append([str(run.state), states])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("task_per", every_other(["phase", "run"]))
+def test_a_group_replays_the_slice_that_is_asked_for(tmp_path: Path, task_per: str) -> None:
+    """In a DAG of somebody else's: once to a time, once to the end, once with nothing to do."""
+    (tmp_path / "counting.py").write_text(FILE)
+    job = Pipeline(tmp_path, load_job(f"{tmp_path}/counting.py:job").topology, "counting")
+    records = [(f"k{n % 3}", n, n * 1000) for n in range(100)]
+    job.archive("views", records, (pa.string(), pa.int64()))
+    given = {
+        "job": f"{tmp_path}/counting.py:job",
+        "task_per": task_per,
+        "warehouse": job.warehouse.uri(""),
+        "state_dir": str(tmp_path / "state"),
+    }
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "dags" / "theirs.py").write_text(DAG_FILE.format(**given))
+    environ = os.environ | {
+        "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "0",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path / "dags"),
+        "PYTHONPATH": str(ROOT),
+    }
+    migrate = [str(Path(sys.executable).with_name("airflow")), "db", "migrate"]
+    for command in (migrate, [sys.executable, "-c", RUN, str(tmp_path / "dags")]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+        assert done.returncode == 0, done.stdout + done.stderr
+    runs = json.loads(done.stdout.splitlines()[-1])
+    assert [state for state, _ in runs] == ["success"] * 3, done.stdout
+    log = CommitLog(job.warehouse, "counting")
+    assert log.head_number() == 2
+    first = log.read(1)
+    assert {task.position.source_offsets["views/0"] for task in first.tasks.values()} == {20}
+    skipped = {name for name, state in runs[2][1].items() if state == "skipped"}
+    assert skipped == ({"replay.run"} if task_per == "run" else {f"replay.{name}" for name in PHASES[1:]})
+    assert runs[2][1]["after"] == "success"
