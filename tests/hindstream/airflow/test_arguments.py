@@ -29,7 +29,8 @@ from airflow.sdk import DAG, task
 from hindstream.airflow import (
     maintenance_dag, migration_dag, replay_dag, replay_task_group, switch_over_dag, try_task_group,
 )
-from hindstream.airflow.arguments import id_of
+from hindstream.airflow.arguments import Given, id_of
+from statelib.settings.settings import Settings
 
 def failed(context):
     pass
@@ -55,7 +56,13 @@ def told(of):
     return {name: getattr(of, name) for name in ("owner", "pool", "queue", "retries", "executor_config")} | {
         "execution_timeout": str(of.execution_timeout), "retry_delay": str(of.retry_delay)}
 
+def nothing(job):
+    pass
+
+of_airflow = [name for name in Settings.model_fields if Given.to(nothing, "j", {name: None}).settings != {name: None}]
+
 print(json.dumps({
+    "of_airflow": of_airflow,
     "tasks": {name: {each.task_id: told(each) for each in dag.tasks} for name, dag in dags.items()},
     "dags": {name: [dag.max_active_runs, str(dag.dagrun_timeout), dag.on_failure_callback is failed, sorted(dag.params)]
              for name, dag in dags.items()},
@@ -119,6 +126,10 @@ def test_groups_stand_in_anybodys_dag(made: dict[str, Any]) -> None:
     assert {(of["owner"], of["pool"]) for of in of_trial} == {("them", "spark")}
     assert made["until"] == {"until": "{{ ds }}"}
     assert made["first"] == ["try.fork"]
+
+
+def test_no_setting_has_a_name_of_airflows(made: dict[str, Any]) -> None:
+    assert made["of_airflow"] == []
 
 
 def test_ids_say_which_job_it_is(made: dict[str, Any]) -> None:
