@@ -80,7 +80,7 @@ class Given:
         joined["default_args"] |= self.of_tasks
         return {**ours, **self.of_dag, **joined}
 
-    def for_group(self, **ours: Any) -> dict[str, Any]:
+    def for_group(self, **ours: Any) -> Any:  # a dict, which the stubs of a group do not know
         """``default_args`` of a group of tasks."""
         given = dict(self.of_tasks)
         return {**ours, **(given.pop("default_args", None) or {}), **given}
