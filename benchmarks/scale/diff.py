@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from benchmarks.measure import Cost, measure
 from benchmarks.scale.measurement import Figure, Measurement
+from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,8 @@ class Diff(Measurement):
 
     def _run(self, name: str, folder: Path, answer: Path) -> Cost:
         command = [sys.executable, "-m", __name__, name, str(folder), str(answer), json.dumps(asdict(self))]
-        return measure(command, environment=dict(os.environ), log=folder / f"{name}.log")
+        as_a_command = {name: value for name, value in os.environ.items() if name not in WORKER_ENVIRONMENT}
+        return measure(command, environment=as_a_command, log=folder / f"{name}.log")
 
     def _expected(self) -> dict[str, int]:
         keys = np.arange(self.rows)
@@ -139,7 +141,8 @@ class Diff(Measurement):
 
         from statelib.commits.layout import topic_path  # noqa: PLC0415
 
-        sides = [f"read_parquet('{folder / topic_path(side)}/**/*.parquet')" for side in "ab"]
+        files = [sorted((folder / topic_path(side)).rglob("*.parquet")) for side in "ab"]
+        sides = [f"read_parquet({[str(one) for one in of if '_delta_log' not in one.parts]})" for of in files]
         with duckdb.connect() as connection, tempfile.TemporaryDirectory(dir=folder) as scratch:
             connection.execute(f"SET memory_limit = '{self.memory_mib}MiB'")
             connection.execute(f"SET temp_directory = '{scratch}'")
