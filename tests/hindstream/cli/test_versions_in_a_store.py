@@ -15,6 +15,7 @@ from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 from tests.command import hindstream
+from tests.hindstream.cli.test_repair import FILE, WRONG
 from tests.storage.s3 import S3Server
 from tests.storage.s3 import s3 as s3  # noqa: PLC0414
 
@@ -29,27 +30,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-FILE = """
-import pyarrow.compute as pc
-
-from hindstream import Job, StreamsBuilder
-
-LEAST = 20
-
-builder = StreamsBuilder("counting")
-large = builder.stream("views").filter(pc.field("value") >= LEAST)
-large.to("large")
-large.group_by_key().count().to_stream().to("counts")
-job = Job("counting", builder.build())
-"""
-
 
 @pytest.fixture
 def warehouse(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Storage:
     for name, value in s3.credentials.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "old.py").write_text(FILE)
-    (tmp_path / "new.py").write_text(FILE.replace("LEAST = 20", "LEAST = 60"))
+    (tmp_path / "new.py").write_text(WRONG)
     root = f"s3://warehouse/versions/{tmp_path.name}"
     settings = load_settings({"warehouse": root, "storage_options": s3.settings}, environ={})
     opened = open_warehouse(settings)
