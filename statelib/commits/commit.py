@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from statelib.commits.fencing import fenced
 from statelib.commits.layout import CommitLog, Runs
-from statelib.commits.stage import lost_files, read_staged
+from statelib.commits.stage import read_staged
+from statelib.commits.stored_files import lost_files
 from statelib.documents.manifests import Commit, CommittedTask
 from statelib.errors.counted import counted
 from statelib.errors.fault_points import step

@@ -16,8 +16,8 @@ from statelib.commits.hold import check_free
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.maintain import free_state
+from statelib.commits.open_runs import check_no_replay_open
 from statelib.commits.promotion import check_serves_nobody
-from statelib.commits.rollback import check_no_replay_open
 from statelib.documents.upkeep import Dropping, Hold
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, HindstreamError

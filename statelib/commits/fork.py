@@ -18,8 +18,8 @@ from statelib.commits.expiry import check_restorable
 from statelib.commits.forks import begins_empty, check_no_sample, is_being_dropped, read_reference
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, fork_topic, late_topic, quarantine_topic, run_id
-from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import standing_commit
+from statelib.commits.stored_files import check_state_stored
 from statelib.documents.plans import ForkedFrom, Plan, made_again
 from statelib.documents.upkeep import ForkReference
 from statelib.errors.fault_points import step

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits.layout import CommitLog, JobLayout
-from statelib.commits.maintain import open_run_after
+from statelib.commits.open_runs import open_run_after
 from statelib.documents.upkeep import Hold
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError

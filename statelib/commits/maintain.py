@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING
 from statelib.checkpoint.retention import is_named_by_content, oldest_kept, unneeded_files
 from statelib.commits.expiry import expire_before, oldest_restorable, read_maintenance, restorable_commits
 from statelib.commits.forks import files_held_by_forks, forks_of
-from statelib.commits.layout import CommitLog, JobLayout, Runs
+from statelib.commits.layout import CommitLog, JobLayout
 from statelib.commits.leftovers import find_leftovers
+from statelib.commits.open_runs import open_run_after
 from statelib.commits.publish import published_through
 from statelib.commits.rewriting import FilePolicy, Rewritten, rewrite_files
 from statelib.documents.document import FORMAT_VERSION
@@ -205,14 +206,3 @@ class _Maintenance:
             step("maintain.before-delete")
             self._warehouse.delete([entry.path for entry in entries[start : start + portion]])
         step("maintain.deleted")
-
-
-def open_run_after(warehouse: Storage, job: str, head: int, *, rollbacks: bool = True) -> str | None:
-    """A run that may yet be committed after ``head``; ``rollbacks``: whether these count too."""
-    runs = Runs(warehouse, job)
-    for plan in runs.attempts(head + 1):
-        if plan.rolled_back_to is not None and not rollbacks:
-            continue
-        if not runs.is_quarantined(plan.run_id):
-            return plan.run_id
-    return None

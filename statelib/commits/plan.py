@@ -26,12 +26,12 @@ from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.planned_tasks import planned_tasks
+from statelib.commits.publish import check_published
 from statelib.commits.renamed_changelogs import copy_changelogs
-from statelib.commits.rollback import check_published
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.source_schemas import settle_schemas, unseen
 from statelib.commits.sources import goes_on, open_sources, source_topics
-from statelib.commits.stage import lost_files
+from statelib.commits.stored_files import lost_files
 from statelib.commits.topologies import settle_topology
 from statelib.documents.places import topic_and_partition
 from statelib.documents.plans import Plan, SourceRange
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from statelib.commits.job_definition import JobDefinition, SourceNode
+    from statelib.commits.sources import EndOffsets
     from statelib.documents.manifests import Commit
     from statelib.documents.topologies import TopologyDescription
     from statelib.settings.max_future import MaxFuture
@@ -55,9 +56,6 @@ if TYPE_CHECKING:
     from statelib.topics.archive import TopicArchive
     from statelib.topics.future_records import FutureRecord
     from statelib.topics.slices import SourceSlice
-
-EndOffsets = dict[str, dict[int, int]]
-"""By source topic and partition, the offset before which a slice ends."""
 
 
 @dataclass(frozen=True, slots=True)

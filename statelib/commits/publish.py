@@ -23,7 +23,7 @@ from statelib.commits.rewrite_log import RewriteLog
 from statelib.documents.manifests import sink_files
 from statelib.documents.upkeep import ROLLBACKS, Rollback
 from statelib.errors.fault_points import step
-from statelib.errors.kinds import CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.actions import FileToCommitError
 from statelib.topics.archive import TopicArchive
@@ -149,6 +149,20 @@ def published_through(warehouse: Storage, job: str) -> int:
         ):  # else its records were taken back before they were published
             shown.append((archive.last_transaction(job) or 0) if archive else 0)
     return min(shown, default=head.commit)
+
+
+def check_published(warehouse: Storage, head: Commit) -> None:
+    """Makes sure that the readers of the sinks have seen ``head``, if it is a rollback, before anything follows it.
+
+    Raises:
+        ConfigurationError: They have not.
+    """
+    if head.rolled_back_to is not None and published_through(warehouse, head.job) < head.commit:
+        raise ConfigurationError(
+            f"commit {head.commit}, a rollback to {head.rolled_back_to}, has not been published",
+            job=head.job,
+            next_step="publish it first: hindstream publish",
+        )
 
 
 def _topics(log: CommitLog, commit: Commit) -> list[str]:

@@ -20,11 +20,11 @@ from statelib.commits.forks import forks_on
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, rolled_back, run_id
 from statelib.commits.lost_plans import ensure_plan
-from statelib.commits.maintain import open_run_after
+from statelib.commits.open_runs import check_no_replay_open, open_replay
 from statelib.commits.promotion import served_by
-from statelib.commits.publish import publish, published_through
-from statelib.commits.stage import check_state_stored
+from statelib.commits.publish import publish
 from statelib.commits.standing import check_number
+from statelib.commits.stored_files import check_state_stored
 from statelib.documents.manifests import sink_files
 from statelib.documents.plans import made_again
 from statelib.errors.counted import counted
@@ -192,22 +192,6 @@ def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None
             )
 
 
-def check_no_replay_open(warehouse: Storage, job: str, head: int, *, supersede: bool) -> None:
-    """Makes sure that no replay loses its commit number to what follows ``head``, unless it may (``supersede``).
-
-    Raises:
-        ConfigurationError: One would.
-    """
-    open_run = open_replay(warehouse, job, head)
-    if open_run is not None and not supersede:
-        raise ConfigurationError(
-            "a run is open, and would lose its commit number",
-            job=job,
-            run=open_run,
-            next_step="let it finish; or give --supersede if nobody is running it or it should not count",
-        )
-
-
 def commit_again(
     warehouse: Storage, target: Commit, plan: Plan, tasks: Mapping[str, CommittedTask], *, now_ms: int
 ) -> Commit:
@@ -240,20 +224,6 @@ def commit_again(
     return standing
 
 
-def check_published(warehouse: Storage, head: Commit) -> None:
-    """Makes sure that the readers of the sinks have seen ``head``, if it is a rollback, before anything follows it.
-
-    Raises:
-        ConfigurationError: They have not.
-    """
-    if head.rolled_back_to is not None and published_through(warehouse, head.job) < head.commit:
-        raise ConfigurationError(
-            f"commit {head.commit}, a rollback to {head.rolled_back_to}, has not been published",
-            job=head.job,
-            next_step="publish it first: hindstream publish",
-        )
-
-
 def _check_target(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:
     place = {"job": log.job, "commit": to}
     look = f"hindstream state {log.job}"
@@ -266,11 +236,6 @@ def _check_target(warehouse: Storage, log: CommitLog, to: int, head: int) -> Non
         raise ConfigurationError(what, **place, next_step=f"replay what it replayed; the records are the same; {look}")
     check_restorable(warehouse, log.job, to)
     check_state_stored(warehouse, log.read(to), "go back to another commit")
-
-
-def open_replay(warehouse: Storage, job: str, head: int) -> str | None:
-    """A run that may yet be committed and is no rollback."""
-    return open_run_after(warehouse, job, head, rollbacks=False)
 
 
 def plan_again(warehouse: Storage, target: Commit, number: int, now_ms: int) -> Plan:

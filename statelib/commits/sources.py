@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 
+EndOffsets = dict[str, dict[int, int]]
+"""By source topic and partition, the offset before which a slice ends."""
+
 
 def source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, ...]:
     """What the archives of a job's sources are, by topic."""

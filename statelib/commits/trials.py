@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.commits.job_definition import Topology
-    from statelib.commits.plan import EndOffsets
+    from statelib.commits.sources import EndOffsets
     from statelib.documents.manifests import Commit
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive

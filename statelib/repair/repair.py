@@ -20,8 +20,8 @@ from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic, run_id
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.publish import publish
-from statelib.commits.stage import check_state_stored
 from statelib.commits.standing import standing_commit
+from statelib.commits.stored_files import check_state_stored
 from statelib.documents.manifests import Audit, Commit, CommittedTask, StateFile, StateManifest
 from statelib.documents.plans import Plan, RepairedBy, made_again
 from statelib.errors.fault_points import step

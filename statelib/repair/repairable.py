@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.forks import check_no_sample, forked_from, read_reference
 from statelib.commits.layout import CommitLog, JobLayout, Runs, changelog_topic
-from statelib.commits.rollback import check_no_replay_open
+from statelib.commits.open_runs import check_no_replay_open
 from statelib.commits.standing import standing_commit
 from statelib.documents.places import place_of
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError

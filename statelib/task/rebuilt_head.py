@@ -15,8 +15,9 @@ from statelib.changelog import rebuild
 from statelib.changelog.rebuild import logged_stores
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, changelog_topic
+from statelib.commits.open_runs import check_no_replay_open, open_replay
 from statelib.commits.publish import publish
-from statelib.commits.rollback import check_no_replay_open, commit_again, open_replay, plan_again
+from statelib.commits.rollback import commit_again, plan_again
 from statelib.commits.standing import no_commits
 from statelib.commits.verify import Damage, damaged_states
 from statelib.documents.places import place_of

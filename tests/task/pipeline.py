@@ -32,7 +32,7 @@ from statelib.topics.archive import TopicArchive, topic_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.commits.plan import EndOffsets
+    from statelib.commits.sources import EndOffsets
     from statelib.documents.topologies import TopologyDescription
     from statelib.settings.max_future import MaxFuture
     from statelib.settings.semantics import EndOfInput

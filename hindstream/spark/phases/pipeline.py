@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from statelib.commits import Maintained, Published
-    from statelib.commits.plan import EndOffsets
+    from statelib.commits.sources import EndOffsets
     from statelib.documents.manifests import Audit, Commit, Staged
     from statelib.documents.plans import Plan
     from statelib.job.job import Job

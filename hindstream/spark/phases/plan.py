@@ -20,7 +20,7 @@ from statelib.task import describe_topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.commits.plan import EndOffsets
+    from statelib.commits.sources import EndOffsets
     from statelib.documents.plans import Plan
     from statelib.documents.topologies import TopologyDescription
     from statelib.job.job import Job
