@@ -1,4 +1,7 @@
-"""Tries another version of a job on its history: forks it, replays, and drops the forks (`statelib.commits.trials`)."""
+"""Tries another version of a job on its history: forks it, replays, drops the forks.
+
+What has to be replayed is planned by `statelib.commits.versions.trials`.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from hindstream.console.progress import Progress
 from hindstream.report.ledger_differences import ledger_sentences
 from hindstream.runs import now_ms, open_warehouse, split_commit
 from hindstream.spark.phases.pipeline import run_slice
-from statelib.commits.drop_fork import drop_fork
-from statelib.commits.fork import fork, fork_from_beginning
 from statelib.commits.forks import forked_from, forks_of, holder_of, is_being_dropped, read_reference
 from statelib.commits.job_names import check_job_name
-from statelib.commits.trials import old_name, plan_trial
+from statelib.commits.versions.drop_fork import drop_fork
+from statelib.commits.versions.fork import fork, fork_from_beginning
+from statelib.commits.versions.trials import old_name, plan_trial
 from statelib.comparison.fields import Rules
 from statelib.comparison.jobs import compare_jobs
 from statelib.comparison.matches import Resources
@@ -36,7 +39,7 @@ from statelib.records.key_sample import KeySample
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from statelib.commits.trials import Side, Trial
+    from statelib.commits.versions.trials import Side, Trial
     from statelib.comparison.matches import Way
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
@@ -107,7 +110,7 @@ def planned(
     end_ms: int | None,
     sample_keys: float | None = None,
 ) -> Trial:
-    """What has to be replayed to compare a version with a job: see `statelib.commits.trials.plan_trial`.
+    """What has to be replayed to compare a version with a job: see `statelib.commits.versions.trials.plan_trial`.
 
     ``sample_keys``: the share of the keys that is; None: all.
 
@@ -151,7 +154,7 @@ def begin(trial: Trial, settings: Settings, *, keep: bool = False, outlives_proc
         outlives_process: Whether another process goes on with it, as in Airflow, and drops the forks.
 
     Raises:
-        HindstreamError: See `statelib.commits.fork`.
+        HindstreamError: See `statelib.commits.versions.fork`.
     """
     warehouse = open_warehouse(settings)
     process = None if outlives_process else os.getpid()
@@ -216,7 +219,7 @@ def drop(trial: Trial, settings: Settings, *, keep: bool = False) -> None:
         keep: Whether the version that was tried stays.
 
     Raises:
-        HindstreamError: See `statelib.commits.drop_fork`.
+        HindstreamError: See `statelib.commits.versions.drop_fork`.
     """
     warehouse = open_warehouse(settings)
     for side in reversed(trial.sides[1:] if keep else trial.sides):
@@ -228,7 +231,7 @@ def drop_named(fork: str, settings: Settings) -> None:
     """Drops the forks of the trial whose fork has this name, as far as they have been made.
 
     Raises:
-        HindstreamError: See `statelib.commits.drop_fork`.
+        HindstreamError: See `statelib.commits.versions.drop_fork`.
     """
     warehouse = open_warehouse(settings)
     for name in (old_name(fork), fork):
@@ -305,7 +308,7 @@ def drop_dead_trials(job: str, settings: Settings) -> list[str]:
     """Drops forks of trials of a job that were killed on this host; gives their names.
 
     Raises:
-        HindstreamError: See `statelib.commits.drop_fork`.
+        HindstreamError: See `statelib.commits.versions.drop_fork`.
     """
     warehouse, dropped = open_warehouse(settings), []
     of: str | None = job

@@ -118,7 +118,7 @@ class Diff(Measurement):
     def hindstream(self, folder: Path) -> dict[str, int]:
         """What the comparison finds."""
         from statelib.commits.archives import open_archive  # noqa: PLC0415
-        from statelib.commits.sink_history import Segment  # noqa: PLC0415
+        from statelib.commits.versions.sink_history import Segment  # noqa: PLC0415
         from statelib.comparison.compare import compare  # noqa: PLC0415
         from statelib.comparison.matches import Resources  # noqa: PLC0415
         from statelib.comparison.sides import sides_of  # noqa: PLC0415

@@ -30,7 +30,7 @@ from statelib.calls import function_checked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.commits.trials import Trial
+    from statelib.commits.versions.trials import Trial
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
@@ -171,6 +171,6 @@ class _Steps:
 
 def _trial(data: Any) -> Trial:
     """What the first task has given."""
-    from statelib.commits.trials import Trial  # noqa: PLC0415
+    from statelib.commits.versions.trials import Trial  # noqa: PLC0415
 
     return Trial.model_validate(data)

@@ -1,7 +1,7 @@
 """The command line: the phases of a run as verbs, what drives them, and what looks at the result.
 
 Every command is a thin layer over a function of `hindstream` or `statelib`, imported when it is called. Its options
-stand with those of its like in ``*_commands``.
+stand with those of its like in the room of its heading.
 """
 
 from __future__ import annotations
@@ -12,23 +12,19 @@ from typing import Annotated
 
 import typer
 
-from hindstream.cli import (
-    begin_commands,
-    bring_commands,
-    fork_commands,
-    live_commands,
-    look_commands,
-    promote_commands,
-    repair_commands,
-    run_commands,
-    try_commands,
-)
+from hindstream.cli.begin import commands as begin_commands
+from hindstream.cli.begin.session_commands import session
+from hindstream.cli.bring import commands as bring_commands
 from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, TRY, RootCommands
-from hindstream.cli.migrate_commands import migrate
-from hindstream.cli.session_commands import session
-from hindstream.cli.state_commands import state
-from hindstream.cli.switch_commands import switch
-from hindstream.cli.topic_commands import topic
+from hindstream.cli.live import commands as live_commands
+from hindstream.cli.live.switch_commands import switch
+from hindstream.cli.look import commands as look_commands
+from hindstream.cli.look.topic_commands import topic
+from hindstream.cli.mend import repair_commands
+from hindstream.cli.mend.migrate_commands import migrate
+from hindstream.cli.mend.state_commands import state
+from hindstream.cli.replay import commands as run_commands
+from hindstream.cli.versions import fork_commands, promote_commands, try_commands
 from statelib.errors.exhausted import exhaustion_told
 from statelib.errors.kinds import HindstreamError
 

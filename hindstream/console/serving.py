@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.commits.promotion import served_by, serving
+from statelib.commits.versions.promotion import served_by, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.published_position import positions_topic
 from hindstream.runs import open_warehouse
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.publishers import publisher_of
+from statelib.commits.versions.publishers import publisher_of
 from statelib.errors.counted import counted
 from statelib.job.handover import changelog_config
 from statelib.snapshots import open_state

@@ -10,10 +10,10 @@ from hindstream.console.numbers import time_text
 from hindstream.doctor.finding import Finding, found
 from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, oldest_restorable, published_through
-from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.hold import read_hold
 from statelib.commits.open_runs import open_run_after
-from statelib.commits.sources import goes_on, open_sources
+from statelib.commits.sources.changed_archives import changed_by_others
+from statelib.commits.sources.checks import goes_on, open_sources
 from statelib.commits.stored_files import lost_state_files
 from statelib.topics.slices import starting_offsets
 

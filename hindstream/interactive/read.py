@@ -11,9 +11,9 @@ import pyarrow as pa
 from hindstream.interactive.frames import Frames
 from statelib.commits import published_through
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.promotion import serving
-from statelib.commits.sink_history import sink_history
 from statelib.commits.standing import standing_commit
+from statelib.commits.versions.promotion import serving
+from statelib.commits.versions.sink_history import sink_history
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from statelib.commits.sink_history import Segment
+    from statelib.commits.versions.sink_history import Segment
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

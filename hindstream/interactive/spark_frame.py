@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
-    from statelib.commits.sink_history import Segment
+    from statelib.commits.versions.sink_history import Segment
     from statelib.topics.archive import TopicArchive
 
 _COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")

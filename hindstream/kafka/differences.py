@@ -15,8 +15,8 @@ from hindstream.kafka.publication import check_not_rolled_back
 from hindstream.kafka.topic_rows import as_published, side_of_topic
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, fork_topic
-from statelib.commits.sink_history import Segment, sink_history
 from statelib.commits.standing import standing_commit
+from statelib.commits.versions.sink_history import Segment, sink_history
 from statelib.comparison.compare import compare
 from statelib.comparison.matches import Resources
 from statelib.comparison.sides import sides_of

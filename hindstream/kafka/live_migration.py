@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hindstream.kafka.changelog_history import digest, read_history
 from hindstream.kafka.streams_directory import StreamsDirectory
 from hindstream.kafka.streams_store import latest_values
-from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
+from statelib.commits.rewriting.compaction import ADDITIONAL_RETENTION_MS
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, RetryableError
 
 if TYPE_CHECKING:

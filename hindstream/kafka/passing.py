@@ -1,6 +1,6 @@
 """Passes the publication of a topic from one job to another: the one that was promoted, or back.
 
-A promotion (`statelib.commits.promotion`) says who publishes from then on. What Kafka has follows, in this order:
+A promotion (`statelib.commits.versions.promotion`) says who publishes from then on. What Kafka has follows, in order:
 
 1. The producers of all partitions are fenced. A job that still publishes can send nothing more; one that begins later
    meets the promotion, because it looks for it after its producer has begun.

@@ -1,8 +1,8 @@
 """A publication: a sink of a job, and the topic of a cluster that gets its records.
 
 Whoever may publish to a topic is said by two things: the newest promotion over the job whose readers these are
-(`statelib.commits.publishers`), which is decided in the warehouse, and the positions in Kafka, whose transactions
-follow (`hindstream.kafka.passing`).
+(`statelib.commits.versions.publishers`), which is decided in the warehouse, and the positions in Kafka, whose
+transactions follow (`hindstream.kafka.passing`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from hindstream.kafka.producer import Outgoing, outgoing
 from hindstream.kafka.published_position import PublishedPosition, positions_topic
-from statelib.commits.publishers import publisher_of
-from statelib.commits.source_rollbacks import rollback_notices
+from statelib.commits.sources.rollbacks import rollback_notices
+from statelib.commits.versions.publishers import publisher_of
 from statelib.documents.upkeep import ROLLBACKS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, FencedError, RetryableError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hindstream.kafka.cluster import Cluster, TopicState
-    from statelib.commits.publishers import Publisher
+    from statelib.commits.versions.publishers import Publisher
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive

@@ -20,7 +20,7 @@ from hindstream.kafka.publication import Publication, check_not_rolled_back
 from hindstream.kafka.published_position import positions_topic
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog
-from statelib.commits.publishers import publisher_of
+from statelib.commits.versions.publishers import publisher_of
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from confluent_kafka import Producer
 
-    from statelib.commits.publishers import Publisher
+    from statelib.commits.versions.publishers import Publisher
     from statelib.job.job import Job
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.settings.settings import Settings

@@ -19,9 +19,9 @@ COMMAND_LINE = "hindstream.cli.main"
 
 PRELOADED = (
     COMMAND_LINE,
-    "hindstream.cli.show",
-    "hindstream.cli.status",
-    "hindstream.cli.run",
+    "hindstream.cli.look.show",
+    "hindstream.cli.look.status",
+    "hindstream.cli.replay.run",
     "hindstream.interactive.run",
     "hindstream.report.write",
     "hindstream.spark.phases.data_docs",

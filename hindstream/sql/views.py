@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.forks import forked_from
-from statelib.commits.promotion import serving
-from statelib.commits.sink_history import own_topics, sink_history
+from statelib.commits.versions.promotion import serving
+from statelib.commits.versions.sink_history import own_topics, sink_history
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hindstream.sql.dialects import Dialect
-    from statelib.commits.sink_history import Segment
+    from statelib.commits.versions.sink_history import Segment
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

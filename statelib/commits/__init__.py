@@ -3,34 +3,29 @@
 Each phase is one function. Each can be killed at any instruction and run again, and two drivers of one job do each
 other no harm: whatever decides is created only if absent.
 
-- A run of a job (`job_definition`): `plan`, with `sources` and `planned_tasks`, `stage`, `audit`, `commit`, `fencing`,
-  `publish`;
-- a topology or sources that have changed: `topologies`, `evolution`, `store_differences`, `renames`,
-  `renamed_changelogs`, `source_schemas`, `sink_partitions`;
-- maintenance: `maintain`, `expiry`, `leftovers`, `rewriting`, `rewrite_log`, `compaction`, `changelog_lag`;
-- ways back, and what others have done: `rollback`, `verify`, `republish`, `lost_plans`, `local_state`, `hold`,
-  `source_rollbacks`, `changed_archives`;
-- versions of a job: `fork`, `forks`, `drop_fork`, `standing`, `sink_history`; what it is called: `job_names`;
-- a live application's state: `takeover`.
+- `run`: a run's plan, what it staged, its audit, its commit; `publication`: what its readers get;
+- `sources` and `topologies`: what a job reads, and what it is, may have changed since its last run;
+- `versions`: forks, promotions, and the way back to a commit;
+- `maintenance`, and the files that it merges: `rewriting`.
 
-Begin with `plan`; `layout` says where everything lies.
+What all of these need stands beside them. Begin with `run.plan`; `layout` says where everything lies.
 """
 
-from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_audit
-from statelib.commits.commit import commit
 from statelib.commits.expiry import check_restorable, oldest_restorable
 from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free, read_hold, release_hold, take_hold
 from statelib.commits.job_definition import JobDefinition
 from statelib.commits.layout import CommitLog, JobLayout, Runs, late_topic, quarantine_topic, topic_path
-from statelib.commits.leftovers import attempt_name
-from statelib.commits.maintain import Maintained, Retention, maintain
-from statelib.commits.plan import NothingToDo, plan
-from statelib.commits.publish import Published, publish, published_through
-from statelib.commits.rewriting import FilePolicy
-from statelib.commits.rollback import RollbackPreview, preview_rollback, rollback
-from statelib.commits.stage import read_staged, stage
-from statelib.commits.verify import Verification, verify
+from statelib.commits.maintenance.leftovers import attempt_name
+from statelib.commits.maintenance.maintain import Maintained, Retention, maintain
+from statelib.commits.maintenance.verify import Verification, verify
+from statelib.commits.publication.publish import Published, publish, published_through
+from statelib.commits.rewriting.rewrite import FilePolicy
+from statelib.commits.run.audit import LedgerRow, ledger_table, reconcile, record_audit
+from statelib.commits.run.commit import commit
+from statelib.commits.run.plan import NothingToDo, plan
+from statelib.commits.run.stage import read_staged, stage
+from statelib.commits.versions.rollback import RollbackPreview, preview_rollback, rollback
 
 __all__ = [
     "CommitLog",

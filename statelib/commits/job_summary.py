@@ -9,7 +9,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.forks import forked_from
 from statelib.commits.hold import read_hold
 from statelib.commits.layout import CommitLog, Runs
-from statelib.commits.promotion import serving
+from statelib.commits.versions.promotion import serving
 from statelib.errors.kinds import HindstreamError
 from statelib.storage.transfers import in_parallel
 from statelib.topics.summary import records_before

@@ -15,11 +15,11 @@
     jobs/<job>/maintenance.json            what has been swept
     jobs/<job>/hold.json                   who holds the job; see `statelib.commits.hold`
     jobs/<job>/forks/<fork>.json           see `statelib.commits.forks`
-    jobs/<job>/dropping.json               see `statelib.commits.drop_fork`
+    jobs/<job>/dropping.json               see `statelib.commits.versions.drop_fork`
     jobs/<job>/expired/<n, 20 digits>.json see `statelib.commits.expiry`
-    jobs/<job>/rewrites.json               how far files have been looked at: see `statelib.commits.rewriting`
+    jobs/<job>/rewrites.json               how far files have been looked at: see `statelib.commits.rewriting.rewrite`
     topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.documents.upkeep.Rollback`
-    topics/<topic>/_rewrites/<n, 20 digits>.json   see `statelib.commits.rewrite_log`
+    topics/<topic>/_rewrites/<n, 20 digits>.json   see `statelib.commits.rewriting.rewrite_log`
 
 A commit's number is claimed for ever: if commits could be deleted, a driver that slept through many of them could
 create its own, long overtaken, under a number that is free again. What is expired is what a commit points to.

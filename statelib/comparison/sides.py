@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.commits.archives import open_archive, open_archive_if_present
-from statelib.commits.sink_history import Segment
+from statelib.commits.versions.sink_history import Segment
 from statelib.errors.kinds import InputError
 from statelib.topics.schema_changes import DoesNotFitError, read_as
 
@@ -149,7 +149,7 @@ def sides_of(
 
     Args:
         warehouse: Where the archives are.
-        a: The topic, and its history as `statelib.commits.sink_history` gives it: by partition, in order.
+        a: The topic, and its history as `statelib.commits.versions.sink_history` gives it: by partition, in order.
         b: The other one.
         batch_rows: The largest batch.
     """

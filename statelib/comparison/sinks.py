@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.forks import ancestors
 from statelib.commits.layout import Runs, late_topic, quarantine_topic
-from statelib.commits.sink_history import sink_history
 from statelib.commits.standing import standing_commit
+from statelib.commits.versions.sink_history import sink_history
 from statelib.comparison.compare import EXAMPLES, compare
 from statelib.comparison.fields import Rules, check_paths
 from statelib.comparison.sides import sides_of

@@ -60,7 +60,7 @@ class SourceTopic(Data):
 
 
 class TakenOver(Data):
-    """A live application whose state becomes the job's: see `statelib.commits.takeover`.
+    """A live application whose state becomes the job's: see `statelib.commits.run.takeover`.
 
     Attributes:
         application_id: The application's.
@@ -74,7 +74,7 @@ class TakenOver(Data):
 
 
 class ForkedFrom(Data):
-    """The commit that a fork goes on from: see `statelib.commits.fork`."""
+    """The commit that a fork goes on from: see `statelib.commits.versions.fork`."""
 
     job: str
     commit: int

@@ -63,7 +63,7 @@ class Migration(Data):
 
 
 class Evolution(Data):
-    """How a run goes on from a state that another topology made: see `statelib.commits.evolution`.
+    """How a run goes on from a state that another topology made: see `statelib.commits.topologies.evolution`.
 
     Attributes:
         fingerprint: Of the topology that made the state.

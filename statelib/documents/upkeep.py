@@ -57,7 +57,7 @@ ROLLBACKS = "hindstream.rollbacks"
 
 
 class Rewrite(Document):
-    """Files of a topic that are put in the place of others: see `statelib.commits.rewrite_log`.
+    """Files of a topic that are put in the place of others: see `statelib.commits.rewriting.rewrite_log`.
 
     Attributes:
         topic: The topic.
@@ -138,7 +138,7 @@ class ForkReference(Document):
 
 
 class Promotion(Document):
-    """Which job serves the readers of another one from now on: see `statelib.commits.promotion`.
+    """Which job serves the readers of another one from now on: see `statelib.commits.versions.promotion`.
 
     Attributes:
         job: The job whose readers these are.

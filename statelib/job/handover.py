@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.assignment.model import TaskId
-from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
+from statelib.commits.rewriting.compaction import ADDITIONAL_RETENTION_MS
 from statelib.described.live_format import StoreFormat
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.user_code import load_attribute

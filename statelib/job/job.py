@@ -85,7 +85,7 @@ class Job:
         """The same topology as the job ``name``, its sinks renamed to ``<sink>.<name>``: runs of a fork.
 
         Expectations and Kafka sinks follow their sinks; topics of Kafka get nothing before the fork is promoted
-        (`statelib.commits.publishers`). Figures stay away, since they are drawn of sinks by name.
+        (`statelib.commits.versions.publishers`). Figures stay away, since they are drawn of sinks by name.
 
         Raises:
             ConfigurationError: The name is this job's, or cannot be a job's; or a sink's name would be too long.

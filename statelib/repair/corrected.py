@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from statelib.assignment.model import TaskId
 from statelib.columns.times import instant_text
 from statelib.commits.layout import fork_topic, topic_path
-from statelib.commits.leftovers import attempt_name
-from statelib.commits.sink_history import sink_history
+from statelib.commits.maintenance.leftovers import attempt_name
+from statelib.commits.versions.sink_history import sink_history
 from statelib.comparison.compare import compare
 from statelib.comparison.sides import sides_of
 from statelib.comparison.sinks import default_way

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic, run_id
-from statelib.commits.lost_plans import ensure_plan
-from statelib.commits.publish import publish
+from statelib.commits.publication.lost_plans import ensure_plan
+from statelib.commits.publication.publish import publish
 from statelib.commits.standing import standing_commit
 from statelib.commits.stored_files import check_state_stored
 from statelib.documents.manifests import Audit, Commit, CommittedTask, StateFile, StateManifest

@@ -1,8 +1,8 @@
 """Makes the newest state anew of its changelogs: the way out where its files are damaged and no older one will do.
 
-The new commit is a rollback to the head itself (`statelib.commits.rollback`), which takes nothing back: the same
-positions, the same state, in other files. So it is planned, fenced and published as one, and killed at any instant and
-given again it ends as if it had not been. Tasks whose files are whole keep them.
+The new commit is a rollback to the head itself (`statelib.commits.versions.rollback`), which takes nothing back: the
+same positions, the same state, in other files. So it is planned, fenced and published as one, and killed at any instant
+and given again it ends as if it had not been. Tasks whose files are whole keep them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from statelib.changelog import rebuild
 from statelib.changelog.rebuild import logged_stores
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, changelog_topic
+from statelib.commits.maintenance.verify import Damage, damaged_states
 from statelib.commits.open_runs import check_no_replay_open, open_replay
-from statelib.commits.publish import publish
-from statelib.commits.rollback import commit_again, plan_again
+from statelib.commits.publication.publish import publish
 from statelib.commits.standing import no_commits
-from statelib.commits.verify import Damage, damaged_states
+from statelib.commits.versions.rollback import commit_again, plan_again
 from statelib.documents.places import place_of
 from statelib.storage import Storage
 from statelib.task.state_from_changelogs import make_state

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
-from statelib.commits.leftovers import attempt_name
+from statelib.commits.maintenance.leftovers import attempt_name
 from statelib.documents.manifests import TaskOutcome, TaskPosition
 from statelib.documents.places import place_of
 from statelib.errors.fault_points import step

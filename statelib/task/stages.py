@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
-from statelib.commits.past_plans import past_plans
-from statelib.commits.planned_tasks import planned_tasks
+from statelib.commits.run.planned_tasks import planned_tasks
+from statelib.commits.topologies.past_plans import past_plans
 from statelib.documents.manifests import Staged
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.max_future import NEVER_MS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.local_errors import local_errors
-from statelib.commits.leftovers import attempt_name
+from statelib.commits.maintenance.leftovers import attempt_name
 from statelib.documents.manifests import CommittedTask, StateManifest
 from statelib.placement.holdings import cache_folder
 from statelib.storage import Storage

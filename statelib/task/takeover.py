@@ -1,4 +1,4 @@
-"""Makes a task's state of a live application's changelogs: see `statelib.commits.takeover`."""
+"""Makes a task's state of a live application's changelogs: see `statelib.commits.run.takeover`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statelib.changelog.import_records import import_changelog
 from statelib.columns.schema_text import decode_schema
-from statelib.commits.takeover import begun_position
+from statelib.commits.run.takeover import begun_position
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.task.state_from_changelogs import make_state
 
@@ -40,7 +40,7 @@ class TaskTakeover:
 
     Attributes:
         settings: Where to work, and in how much memory.
-        plan: See `statelib.commits.takeover.plan_taking_over`.
+        plan: See `statelib.commits.run.takeover.plan_taking_over`.
         planned: The task.
         described: The topology.
         changelogs: By store, what reads a partition of its changelog up to an offset, as `import_changelog` takes it;

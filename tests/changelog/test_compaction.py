@@ -13,7 +13,7 @@ from statelib import Processor, StreamsBuilder, Windowed
 from statelib.commits import FilePolicy, Retention, maintain, rollback
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog, changelog_topic
-from statelib.commits.verify import verify
+from statelib.commits.maintenance.verify import verify
 from statelib.errors.fault_points import observed
 from tests.changelog.test_rebuild import (
     IN_EACH_MODE,

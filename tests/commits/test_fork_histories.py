@@ -23,11 +23,11 @@ from statelib.commits import (
     stage,
     verify,
 )
-from statelib.commits.drop_fork import drop_fork
-from statelib.commits.fork import fork
 from statelib.commits.forks import forked_from, forks_of, is_being_dropped
-from statelib.commits.promotion import go_back, promote, serving
-from statelib.commits.sink_history import sink_history
+from statelib.commits.versions.drop_fork import drop_fork
+from statelib.commits.versions.fork import fork
+from statelib.commits.versions.promotion import go_back, promote, serving
+from statelib.commits.versions.sink_history import sink_history
 from statelib.comparison.matches import Resources
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
@@ -35,8 +35,8 @@ from statelib.repair.repair import repair
 from statelib.storage import Storage
 from statelib.task import describe_topology
 from tests.commits import toy
-from tests.commits.test_fork import Killed
 from tests.commits.toy import DAY
+from tests.commits.versions.test_fork import Killed
 from tests.effort import examples
 
 if TYPE_CHECKING:

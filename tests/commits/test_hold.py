@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from statelib.commits.hold import read_hold, release_hold, take_hold
-from statelib.commits.plan import plan
-from statelib.commits.rollback import rollback
+from statelib.commits.run.plan import plan
+from statelib.commits.versions.rollback import rollback
 from statelib.documents.plans import Plan
 from statelib.documents.upkeep import Hold
 from statelib.errors.fault_points import observed

@@ -7,11 +7,11 @@ import pyarrow.compute as pc
 import pytest
 
 from statelib import StreamsBuilder
-from statelib.commits.audit import record_audit
 from statelib.commits.hold import take_hold
 from statelib.commits.job_summary import OpenRun, UnreadableJob, job_summaries
 from statelib.commits.layout import JobLayout
-from statelib.commits.stage import stage
+from statelib.commits.run.audit import record_audit
+from statelib.commits.run.stage import stage
 from statelib.documents.manifests import Audit
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage

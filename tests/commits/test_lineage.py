@@ -7,8 +7,8 @@ import pytest
 
 from statelib import StreamsBuilder
 from statelib.commits import rollback
-from statelib.commits.fork import fork, fork_from_beginning
 from statelib.commits.lineage import lineage
+from statelib.commits.versions.fork import fork, fork_from_beginning
 from statelib.errors.kinds import ConfigurationError
 from tests.commits import toy
 from tests.commits.toy import DAY

@@ -15,9 +15,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from statelib.commits import CommitLog, NothingToDo, Runs, plan, publish, rollback
 from statelib.commits.archives import open_archive
-from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.layout import JobLayout
-from statelib.commits.republish import republish
+from statelib.commits.publication.republish import republish
+from statelib.commits.sources.changed_archives import changed_by_others
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.other_writers import history, restore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statelib.commits import CommitLog, commit, ledger_table, plan, read_staged, reconcile, record_audit, stage
-from statelib.commits.stage import check_complete
+from statelib.commits.run.stage import check_complete
 from statelib.documents.manifests import AuditCheck
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError, InputError, InternalError
 from tests.commits import toy

@@ -8,9 +8,9 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from statelib.commits.fork import fork
 from statelib.commits.layout import Runs
-from statelib.commits.rollback import rollback
+from statelib.commits.versions.fork import fork
+from statelib.commits.versions.rollback import rollback
 from statelib.comparison.ledgers import compare_ledgers
 from statelib.comparison.sinks import JobCommit
 from tests.comparison.jobs import HOUR, VALUE, events, topology

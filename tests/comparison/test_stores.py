@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from statelib import Materialized, Stores, StreamsBuilder, TimeWindows, count, sum_
-from statelib.commits.fork import fork
+from statelib.commits.versions.fork import fork
 from statelib.comparison.fields import Rules
 from statelib.comparison.jobs import StoresAsked, compare_jobs
 from statelib.comparison.matches import Resources

@@ -12,8 +12,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from statelib.commits import CommitLog, take_hold
-from statelib.commits.audit import record_audit
-from statelib.commits.stage import stage
+from statelib.commits.run.audit import record_audit
+from statelib.commits.run.stage import stage
 from statelib.documents.manifests import Audit
 from statelib.documents.plans import Plan
 from statelib.job.job import load_job

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from statelib.commits.rollback import rollback
+from statelib.commits.versions.rollback import rollback
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, find_result
 from statelib.job.job import Job

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statelib import Deduplicated, Materialized, StreamsBuilder, TimeWindows, count
-from statelib.commits.fork import fork, fork_from_beginning
 from statelib.commits.layout import fork_topic
+from statelib.commits.versions.fork import fork, fork_from_beginning
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, result_at
 from statelib.job.job import Job

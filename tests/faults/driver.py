@@ -17,7 +17,7 @@ from statelib.commits import (
     rollback,
     stage,
 )
-from statelib.commits.republish import republish
+from statelib.commits.publication.republish import republish
 from statelib.documents.plans import Plan
 from statelib.documents.topologies import TopologyDescription
 from statelib.errors.fault_points import observed

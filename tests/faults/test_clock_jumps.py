@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib.commits import CommitLog, FilePolicy, Retention, commit, maintain, publish, rollback, stage
-from statelib.commits.audit import record_audit
 from statelib.commits.expiry import oldest_restorable
+from statelib.commits.run.audit import record_audit
 from statelib.documents.manifests import Audit
 from statelib.documents.plans import Plan
 from tests.faults import subject

@@ -20,16 +20,16 @@ import pytest
 from statelib.commits import CommitLog, plan, publish
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import Runs
-from statelib.commits.rewrite_log import RewriteLog, standing_files
+from statelib.commits.rewriting.rewrite_log import RewriteLog, standing_files
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
 from tests.changelog.test_compaction import STEPS as COMPACTION
 from tests.commits import toy
-from tests.commits.test_changelog_lag import STEPS as LAG
-from tests.commits.test_fork import DROP, FORK
+from tests.commits.maintenance.test_changelog_lag import STEPS as LAG
 from tests.commits.test_hold import STEPS as HOLD
-from tests.commits.test_promotion import PROMOTE
 from tests.commits.toy import DAY
+from tests.commits.versions.test_fork import DROP, FORK
+from tests.commits.versions.test_promotion import PROMOTE
 from tests.faults.driver import JOB, drive
 from tests.placement.test_copies import STEPS as COPIES
 from tests.repair.test_repair import REPAIR

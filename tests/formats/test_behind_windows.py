@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from statelib.commits.plan import Plan
+from statelib.commits.run.plan import Plan
 from statelib.errors.kinds import ConfigurationError
 from tests.formats.behind_windows import FIRST, SECOND, TYPES, topology
 from tests.formats.test_warehouses import DATA

@@ -17,9 +17,9 @@ from hindstream import trials
 from hindstream.cli.main import app
 from hindstream.trials import drop_dead_trials
 from statelib import load_job
-from statelib.commits.drop_fork import drop_fork
 from statelib.commits.expiry import expire_before
 from statelib.commits.forks import forks_of
+from statelib.commits.versions.drop_fork import drop_fork
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.user_code import forget_files

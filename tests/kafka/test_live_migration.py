@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from hindstream.cli.live_migration import run_verify
+from hindstream.cli.live.live_migration import run_verify
 from hindstream.cli.main import app
 from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.live_migration import LiveStore, prepare, preview, verify

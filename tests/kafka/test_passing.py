@@ -24,16 +24,16 @@ from hindstream.kafka.publish import check_can_pass, publish_to_kafka
 from statelib import Job, JsonSerde, KafkaTopic, StringSerde, TimeWindowedSerde
 from statelib.commits import rollback
 from statelib.commits.archives import open_archive
-from statelib.commits.drop_fork import drop_fork
-from statelib.commits.fork import fork, fork_from_beginning
-from statelib.commits.promotion import go_back, promote
-from statelib.commits.sink_history import sink_history
+from statelib.commits.versions.drop_fork import drop_fork
+from statelib.commits.versions.fork import fork, fork_from_beginning
+from statelib.commits.versions.promotion import go_back, promote
+from statelib.commits.versions.sink_history import sink_history
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, FencedError
 from statelib.repair.corrections import RETRACTS
 from statelib.serdes import FixedWidthSerde
 from statelib.settings.settings import load_settings
-from tests.commits.test_fork import Killed, at, kill
+from tests.commits.versions.test_fork import Killed, at, kill
 from tests.conftest import ROOT
 from tests.effort import every_other
 from tests.repair.histories import EVENT, HOUR, NAME, as_fork, events, forked, names, topology
@@ -42,7 +42,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.commits.promotion import Promotion
+    from statelib.commits.versions.promotion import Promotion
     from tests.kafka.cluster import Cluster, Record
 
 PASS = ["pass.before-fence", "pass.fenced", "pass.compared", "pass.sent", "pass.passed"]

@@ -10,9 +10,9 @@ import pytest
 
 from hindstream.kafka.publish import publish_to_kafka
 from statelib.commits import rollback
-from statelib.commits.drop_fork import drop_fork
+from statelib.commits.versions.drop_fork import drop_fork
 from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
-from tests.commits.test_fork import at
+from tests.commits.versions.test_fork import at
 from tests.kafka.cluster import Message
 from tests.kafka.test_passing import World, job_of, world
 from tests.repair.histories import HOUR, topology

@@ -13,8 +13,8 @@ import pytest
 import typer
 from confluent_kafka import Consumer, TopicPartition
 
-from hindstream.cli.diff import DIFFERENT
-from hindstream.cli.switch import BEHIND, Switch, print_lag, print_outputs
+from hindstream.cli.live.switch import BEHIND, Switch, print_lag, print_outputs
+from hindstream.cli.versions.diff import DIFFERENT
 from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.live_outputs import OutputsAsked
 from hindstream.runs import open_warehouse

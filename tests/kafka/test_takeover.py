@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hindstream.cli.takeover import run_takeover
+from hindstream.cli.live.takeover import run_takeover
 from hindstream.kafka.cluster import Cluster
 from hindstream.spark.kafka.archive import archive_topics
 from hindstream.spark.kafka.takeover import take_over

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from statelib import BufferConfig, Materialized, StreamsBuilder, Suppressed, TimeWindows, count, sum_
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.fork import fork
 from statelib.commits.layout import fork_topic
+from statelib.commits.versions.fork import fork
 from statelib.repair.corrections import RETRACTS
 from tests.task.pipeline import Pipeline
 

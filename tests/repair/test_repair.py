@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.commits import CommitLog, Retention, maintain, rollback, verify
-from statelib.commits.drop_fork import drop_fork
-from statelib.commits.fork import fork_from_beginning
 from statelib.commits.forks import files_held_by_forks
-from statelib.commits.trials import plan_interval, plan_trial
+from statelib.commits.versions.drop_fork import drop_fork
+from statelib.commits.versions.fork import fork_from_beginning
+from statelib.commits.versions.trials import plan_interval, plan_trial
 from statelib.comparison.matches import Resources
 from statelib.comparison.sinks import default_way
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.repair.repair import Repaired, repair
-from tests.commits.test_fork import Killed, at, kill
+from tests.commits.versions.test_fork import Killed, at, kill
 from tests.effort import every_other, examples
 from tests.repair.histories import (
     EVENT,

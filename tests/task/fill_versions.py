@@ -24,8 +24,8 @@ from statelib import (
     max_,
     sum_,
 )
-from statelib.commits.fork import fork
 from statelib.commits.layout import CommitLog, fork_topic
+from statelib.commits.versions.fork import fork
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from statelib.checkpoint import Checkpoints
 from statelib.commits.archives import open_archive, open_archive_if_present
-from statelib.commits.audit import reconcile, record_audit
-from statelib.commits.commit import commit
 from statelib.commits.layout import CommitLog, topic_path
-from statelib.commits.plan import NothingToDo, plan
-from statelib.commits.publish import publish
-from statelib.commits.stage import stage
+from statelib.commits.publication.publish import publish
+from statelib.commits.run.audit import reconcile, record_audit
+from statelib.commits.run.commit import commit
+from statelib.commits.run.plan import NothingToDo, plan
+from statelib.commits.run.stage import stage
 from statelib.documents.manifests import Audit, Staged
 from statelib.documents.plans import Plan
 from statelib.storage import Storage
@@ -32,7 +32,7 @@ from statelib.topics.archive import TopicArchive, topic_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.commits.sources import EndOffsets
+    from statelib.commits.sources.checks import EndOffsets
     from statelib.documents.topologies import TopologyDescription
     from statelib.settings.max_future import MaxFuture
     from statelib.settings.semantics import EndOfInput

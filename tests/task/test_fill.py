@@ -12,21 +12,21 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from statelib.commits.archives import open_archive
-from statelib.commits.drop_fork import drop_fork
-from statelib.commits.filled_stores import filled_with
-from statelib.commits.fork import fork
 from statelib.commits.layout import CommitLog, fork_topic
-from statelib.commits.past_plans import past_plans
-from statelib.commits.publish import publish
-from statelib.commits.rollback import rollback
-from statelib.commits.store_differences import StoreDifferences
+from statelib.commits.publication.publish import publish
+from statelib.commits.topologies.filled_stores import filled_with
+from statelib.commits.topologies.past_plans import past_plans
+from statelib.commits.topologies.store_differences import StoreDifferences
+from statelib.commits.versions.drop_fork import drop_fork
+from statelib.commits.versions.fork import fork
+from statelib.commits.versions.rollback import rollback
 from statelib.comparison.matches import Resources
 from statelib.documents.plans import Plan
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.repair.repair import repair
 from statelib.task import describe_topology
-from tests.commits.test_fork import Killed
+from tests.commits.versions.test_fork import Killed
 from tests.effort import every_other, examples
 from tests.surface.records import PARTITIONS, surface_records
 from tests.surface.records import TYPES as SURFACE_TYPES

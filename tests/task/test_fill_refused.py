@@ -9,8 +9,8 @@ from deltalake import DeltaTable
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog
-from statelib.commits.past_plans import past_plans
-from statelib.commits.plan import NothingToDo
+from statelib.commits.run.plan import NothingToDo
+from statelib.commits.topologies.past_plans import past_plans
 from statelib.documents.manifests import Staged
 from statelib.documents.plans import Plan, TakenOver
 from statelib.errors.kinds import ConfigurationError

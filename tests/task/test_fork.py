@@ -10,10 +10,10 @@ import pytest
 from statelib import Materialized, StreamsBuilder, open_state
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
-from statelib.commits.fork import fork
 from statelib.commits.layout import fork_topic
-from statelib.commits.plan import NothingToDo
-from statelib.commits.sink_history import sink_history
+from statelib.commits.run.plan import NothingToDo
+from statelib.commits.versions.fork import fork
+from statelib.commits.versions.sink_history import sink_history
 from statelib.errors.kinds import ConfigurationError
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface

@@ -19,7 +19,7 @@ from statelib import (
     UsePartitionTimeOnInvalidTimestamp,
 )
 from statelib.commits.layout import quarantine_topic
-from statelib.commits.plan import NothingToDo
+from statelib.commits.run.plan import NothingToDo
 from statelib.documents.plans import Plan
 from statelib.settings.max_future import MaxFuture
 from statelib.topics.future_records import FutureRecord

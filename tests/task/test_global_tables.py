@@ -13,7 +13,7 @@ import pytest
 from statelib import Consumed, InputError, Materialized, Stores, StreamsBuilder
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
-from statelib.commits.plan import NothingToDo
+from statelib.commits.run.plan import NothingToDo
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import serde_for
 from statelib.topics.partitioner import partition_for

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from statelib.commits.plan import NothingToDo
+from statelib.commits.run.plan import NothingToDo
 from statelib.stores import backend, rocksdb, rows_in_order
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface

@@ -7,7 +7,7 @@ import itertools
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.commits.plan import NothingToDo
+from statelib.commits.run.plan import NothingToDo
 from statelib.dsl import StreamsBuilder
 from statelib.task import NodeSeconds, Stages, TaskSettings, replay_here
 from tests.task.pipeline import Pipeline

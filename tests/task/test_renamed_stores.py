@@ -26,7 +26,7 @@ from statelib import (
     count,
 )
 from statelib.commits.layout import CommitLog
-from statelib.commits.renamed_changelogs import copy_changelogs
+from statelib.commits.topologies.renamed_changelogs import copy_changelogs
 from statelib.documents.plans import Plan
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError

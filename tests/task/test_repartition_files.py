@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from statelib.commits.layout import CommitLog
-from statelib.commits.plan import Plan, plan
+from statelib.commits.run.plan import Plan, plan
 from statelib.documents.manifests import RepartitionFile, TaskOutcome
 from statelib.dsl import StreamsBuilder
 from statelib.errors.kinds import CorruptedDataError

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from statelib import Consumed, JsonSerde, per_record
-from statelib.commits.plan import NothingToDo
+from statelib.commits.run.plan import NothingToDo
 from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregation.sql_functions import count, mean_, sum_

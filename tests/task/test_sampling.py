@@ -24,9 +24,9 @@ from statelib import (
     sum_,
 )
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.fork import fork, fork_from_beginning
 from statelib.commits.layout import fork_topic
-from statelib.commits.promotion import promote
+from statelib.commits.versions.fork import fork, fork_from_beginning
+from statelib.commits.versions.promotion import promote
 from statelib.comparison.matches import Resources
 from statelib.documents.manifests import Staged
 from statelib.errors.kinds import ConfigurationError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hindstream.cli.inspect import print_rows
+from hindstream.cli.look.inspect import print_rows
 from statelib import (
     BufferConfig,
     Materialized,

@@ -18,8 +18,8 @@ from statelib.columns.schema_text import decode_schema
 from statelib.commits import Retention, maintain, rollback
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog
-from statelib.commits.plan import settle_plan
-from statelib.commits.takeover import (
+from statelib.commits.run.plan import settle_plan
+from statelib.commits.run.takeover import (
     Reached,
     commit_taken_over,
     described_topology,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hindstream.spark.expectations.column_values import ParameterError
 from hindstream.spark.expectations.flat_tables import flat_columns, open_staged
 from hindstream.spark.expectations.parameters import CONDITION_PARSER, typed
-from statelib.commits.audit import LEDGER_SCHEMA
+from statelib.commits.run.audit import LEDGER_SCHEMA
 from statelib.operators.stateless.operator import Filter, MapValues, Peek
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable, ToStream

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hindstream.kafka.handover import HandedOver
-    from statelib.commits.sources import EndOffsets
+    from statelib.commits.sources.checks import EndOffsets
     from statelib.documents.manifests import Commit
     from statelib.job.handover import Handover
     from statelib.job.job import Job

@@ -25,8 +25,8 @@ from statelib.changelog.import_records import importer_of
 from statelib.columns.schema_text import decode_schema
 from statelib.commits.archives import open_archive
 from statelib.commits.hold import read_hold, release_hold, take_hold
-from statelib.commits.plan import settle_plan
-from statelib.commits.takeover import (
+from statelib.commits.run.plan import settle_plan
+from statelib.commits.run.takeover import (
     Reached,
     commit_taken_over,
     described_topology,

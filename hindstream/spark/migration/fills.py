@@ -1,4 +1,4 @@
-"""Fills stores of a job in a commit of its own, by a run over no new records: see `statelib.commits.fill`."""
+"""Fills stores of a job in a commit of its own, by a run over nothing new: see `statelib.commits.topologies.fill`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def preview(job: Job, settings: Settings, stores: Sequence[str]) -> tuple[str, .
     """What would become of the state, in words, a sentence each; changes nothing.
 
     Raises:
-        ConfigurationError: The job has no commits; or as of `statelib.commits.plan`.
+        ConfigurationError: The job has no commits; or as of `statelib.commits.run.plan`.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     planned = _plan(job, settings, stores, warehouse)(dry_run=True)

@@ -28,12 +28,12 @@ from hindstream.spark.phases.plan import described, planner
 from hindstream.spark.placement.hosts import clean_hosts
 from statelib.commits import CommitLog, NothingToDo, check_free, publish, read_hold, release_hold, take_hold
 from statelib.commits.archives import open_archive, open_archive_if_present
-from statelib.commits.changelog_lag import set_and_read_back
-from statelib.commits.compaction import min_compaction_lag_ms
 from statelib.commits.layout import changelog_topic
-from statelib.commits.rollback import rollback
-from statelib.commits.source_schemas import read_as_before
-from statelib.commits.topologies import follow_up
+from statelib.commits.maintenance.changelog_lag import set_and_read_back
+from statelib.commits.rewriting.compaction import min_compaction_lag_ms
+from statelib.commits.sources.schemas import read_as_before
+from statelib.commits.topologies.settle import follow_up
+from statelib.commits.versions.rollback import rollback
 from statelib.errors.counted import counted
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError

@@ -25,7 +25,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Commit:
     """Commits an audited run and exports its metrics (`telemetry`); a repeat gives the commit that is there.
 
     Raises:
-        HindstreamError: See `statelib.commits.commit`.
+        HindstreamError: See `statelib.commits.run.commit`.
     """
     warehouse = open_warehouse(settings)
     plan = find_plan(warehouse, job.name, run_id)

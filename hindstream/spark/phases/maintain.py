@@ -30,7 +30,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained: 
     (`hindstream.spark.placement.standbys`).
 
     Raises:
-        HindstreamError: See `statelib.commits.maintain`.
+        HindstreamError: See `statelib.commits.maintenance.maintain`.
     """
     done = maintain(
         open_warehouse(settings), job.name, retention(settings), now_ms=now_ms(), files=file_policy(settings)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from statelib.commits import Maintained, Published
-    from statelib.commits.sources import EndOffsets
+    from statelib.commits.sources.checks import EndOffsets
     from statelib.documents.manifests import Audit, Commit, Staged
     from statelib.documents.plans import Plan
     from statelib.job.job import Job
@@ -66,7 +66,7 @@ def run_slice(
         job: The job.
         settings: See `Settings`.
         until_ms: End of the slice in event time; None: ``settings.until``, which may be none too: all there is.
-        end_offsets: The slice ends before these offsets instead: see `statelib.commits.plan`.
+        end_offsets: The slice ends before these offsets instead: see `statelib.commits.run.plan`.
 
     Returns:
         What was done, or why there was nothing to do.

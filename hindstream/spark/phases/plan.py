@@ -11,8 +11,8 @@ from hindstream.spark.expectations.plan_time import check_expectations
 from hindstream.spark.phases.command import phase_main
 from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
-from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.forks import begins_empty, sample_of
+from statelib.commits.sources.changed_archives import changed_by_others
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.task import describe_topology
@@ -20,7 +20,7 @@ from statelib.task import describe_topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.commits.sources import EndOffsets
+    from statelib.commits.sources.checks import EndOffsets
     from statelib.documents.plans import Plan
     from statelib.documents.topologies import TopologyDescription
     from statelib.job.job import Job
@@ -49,7 +49,7 @@ def run(
         The plan, which names the run; or why there is none.
 
     Raises:
-        HindstreamError: See `statelib.commits.plan` and `statelib.commits.publish`.
+        HindstreamError: See `statelib.commits.run.plan` and `statelib.commits.publication.publish`.
     """
     warehouse = open_warehouse(settings)
     for made_good in publish(warehouse, job.name):
@@ -77,7 +77,7 @@ def run(
 
 
 def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., Plan | NothingToDo]:
-    """`statelib.commits.plan` with all that the job and the settings say of its state; the slice is left to say.
+    """`statelib.commits.run.plan` with all that the job and the settings say of its state; the slice is left to say.
 
     Raises:
         ConfigurationError: The job is to run as a fork that nobody has made.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases.command import phase_main
 from statelib.commits import publish as publish_commits
-from statelib.commits.publishers import publisher_of
+from statelib.commits.versions.publishers import publisher_of
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Publis
     """Publishes every commit that the sinks' archives lack, and what topics of Kafka lack; a repeat changes nothing.
 
     Raises:
-        HindstreamError: See `statelib.commits.publish` and `hindstream.kafka.publish.publish_to_kafka`.
+        HindstreamError: See `statelib.commits.publication.publish` and `hindstream.kafka.publish.publish_to_kafka`.
     """
     warehouse = open_warehouse(settings)
     added = publish_commits(warehouse, job.name)

@@ -37,7 +37,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     Raises:
         InputError: Records or files of the sources cannot be used; names task, topic, partition and offset.
         FencedError: Another driver has made the commit before this one was through.
-        HindstreamError: See `hindstream.spark.tasks.works.run_works` and `statelib.commits.stage`.
+        HindstreamError: See `hindstream.spark.tasks.works.run_works` and `statelib.commits.run.stage`.
     """
     warehouse = open_warehouse(settings)
     plan = find_replay(warehouse, job.name, run_id)

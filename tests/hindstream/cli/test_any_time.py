@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from hindstream.cli.inspect import print_rows
-from hindstream.cli.status import print_status
+from hindstream.cli.look.inspect import print_rows
+from hindstream.cli.look.status import print_status
 from hindstream.report.write import write_job_report, write_run_report
 from statelib import BufferConfig, Job, Materialized, Stores, StreamsBuilder, Suppressed, TimeWindows, count
 from statelib.columns.times import LAST_TIME_MS, end_of_windows, instant_text

@@ -39,11 +39,11 @@ def test_help_names_every_command(tmp_path) -> None:
 
 
 def test_help_of_every_command_has_an_example() -> None:
+    from hindstream.cli.live.switch_commands import switch  # noqa: PLC0415
+    from hindstream.cli.look.topic_commands import topic  # noqa: PLC0415
     from hindstream.cli.main import app  # noqa: PLC0415
-    from hindstream.cli.migrate_commands import migrate  # noqa: PLC0415
-    from hindstream.cli.state_commands import state  # noqa: PLC0415
-    from hindstream.cli.switch_commands import switch  # noqa: PLC0415
-    from hindstream.cli.topic_commands import topic  # noqa: PLC0415
+    from hindstream.cli.mend.migrate_commands import migrate  # noqa: PLC0415
+    from hindstream.cli.mend.state_commands import state  # noqa: PLC0415
 
     helps = {
         c.name or c.callback.__name__.replace("_", "-"): c.help or c.callback.__doc__ or ""

@@ -15,7 +15,7 @@ from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 from tests.command import hindstream
-from tests.hindstream.cli.test_repair import FILE, WRONG
+from tests.hindstream.cli.mend.test_repair import FILE, WRONG
 from tests.storage.s3 import S3Server
 from tests.storage.s3 import s3 as s3  # noqa: PLC0414
 

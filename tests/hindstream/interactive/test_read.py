@@ -11,7 +11,7 @@ import hindstream
 from statelib import Materialized, StreamsBuilder
 from statelib.commits import CommitLog, Retention, maintain, publish, rollback
 from statelib.commits.archives import open_archive
-from statelib.commits.rewriting import FilePolicy
+from statelib.commits.rewriting.rewrite import FilePolicy
 from statelib.errors.kinds import ConfigurationError
 from tests.task.pipeline import Pipeline
 from tests.task.test_fork import fork_of

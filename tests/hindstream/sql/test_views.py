@@ -18,13 +18,13 @@ import hindstream
 from hindstream.sql.dialects import DUCKDB, SPARK
 from hindstream.sql.views import views_of
 from statelib.commits import Retention, maintain, rollback
-from statelib.commits.drop_fork import drop_fork
-from statelib.commits.fork import fork, fork_from_beginning
-from statelib.commits.promotion import go_back, promote
-from statelib.commits.rewriting import FilePolicy
+from statelib.commits.rewriting.rewrite import FilePolicy
+from statelib.commits.versions.drop_fork import drop_fork
+from statelib.commits.versions.fork import fork, fork_from_beginning
+from statelib.commits.versions.promotion import go_back, promote
 from statelib.errors.kinds import ConfigurationError
 from tests.commits.conftest import scratch, warehouse
-from tests.commits.test_fork import four_commits, run
+from tests.commits.versions.test_fork import four_commits, run
 from tests.conftest import ROOT
 from tests.kafka.maven import build
 

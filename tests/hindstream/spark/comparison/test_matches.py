@@ -12,7 +12,7 @@ import pytest
 
 from hindstream.spark.comparison.matches import unmatched_on_spark
 from statelib.commits.layout import topic_path
-from statelib.commits.sink_history import Segment
+from statelib.commits.versions.sink_history import Segment
 from statelib.comparison.compare import compare
 from statelib.comparison.matches import Resources
 from statelib.comparison.sides import Side, sides_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hindstream.cli.migrate import fill
+from hindstream.cli.mend.migrate import fill
 from hindstream.runs import open_warehouse
 from hindstream.spark.migration import fills
 from hindstream.spark.phases import pipeline
@@ -16,7 +16,7 @@ from statelib import BufferConfig, Job, Materialized, StreamsBuilder, Suppressed
 from statelib.commits import CommitLog, NothingToDo
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import topic_path
-from statelib.commits.past_plans import past_plans
+from statelib.commits.topologies.past_plans import past_plans
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.topics.append import append_records

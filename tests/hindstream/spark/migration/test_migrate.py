@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from hindstream.cli.migrate import print_plan, print_verified, run
+from hindstream.cli.mend.migrate import print_plan, print_verified, run
 from hindstream.runs import open_warehouse
 from hindstream.spark.migration import migrate
 from hindstream.spark.phases import pipeline

@@ -14,13 +14,13 @@ from hindstream.report import write
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import data_docs, pipeline
 from statelib.commits import Runs
-from statelib.commits.drop_fork import drop_fork
-from statelib.commits.fork import fork
+from statelib.commits.versions.drop_fork import drop_fork
+from statelib.commits.versions.fork import fork
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import load_job
 from statelib.settings.settings import load_settings
 from tests.command import hindstream
-from tests.commits.test_fork import Killed, at, kill
+from tests.commits.versions.test_fork import Killed, at, kill
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hindstream.report.layout import report_path
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline, plan, replay, replay_here
 from statelib.commits import CommitLog, NothingToDo, Runs
-from statelib.commits.fork import fork
+from statelib.commits.versions.fork import fork
 from statelib.errors.kinds import InternalError, RetryableError
 from statelib.job.job import load_job
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders

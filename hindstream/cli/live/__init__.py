@@ -1,0 +1,1 @@
+"""To and from live Kafka Streams applications. Begin with `commands`."""

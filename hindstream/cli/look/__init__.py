@@ -1,0 +1,1 @@
+"""Jobs, topics, state and results are looked at. Begin with `commands`."""

@@ -1,0 +1,1 @@
+"""What went wrong is repaired, rolled back or migrated. Begin with `repair_commands`."""

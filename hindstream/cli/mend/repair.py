@@ -1,0 +1,137 @@
+"""``hindstream repair``: a fork replays with the corrected topology, and the job takes its answers."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from hindstream.cli.versions.diff import show_difference
+from hindstream.cli.versions.try_version import check_name_is_free, drop_dead, ended_by_signals, told
+from hindstream.console.numbers import count_text
+from hindstream.console.results import Results
+from hindstream.runs import now_ms
+from hindstream.slices import time_ms
+from hindstream.trials import begin, compared, dropped_at_the_end, replay
+from statelib.columns.times import instant_text
+from statelib.commits.standing import standing_commit
+from statelib.commits.versions.trials import plan_interval, plan_trial
+from statelib.comparison.matches import Resources
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
+from statelib.job.job import load_job
+from statelib.repair.repair import repair
+from statelib.storage.storage import existing_storage
+
+if TYPE_CHECKING:
+    from hindstream.cli.versions.diff import Asked
+    from hindstream.console.json_lines import Output
+    from statelib.commits.versions.trials import Trial
+    from statelib.job.job import Job
+    from statelib.repair.repair import Repaired
+    from statelib.settings.settings import Settings
+    from statelib.storage import Storage
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is repaired.
+
+    Attributes:
+        job: Where the corrected job is.
+        start: Since when the job is wrong: ISO 8601 with time zone, or ms.
+        end: Until when; None: until now.
+        then: Where the job is that goes on from then; None: it is the corrected one.
+        fork: What the fork is called.
+        keep: Whether it stays.
+        yes: Whether nobody is asked.
+        supersede: See `statelib.repair.repair.repair`.
+    """
+
+    job: str
+    start: str
+    end: str | None
+    then: str | None
+    fork: str
+    keep: bool
+    yes: bool
+    supersede: bool
+
+
+def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Output) -> None:
+    """Forks the job, replays, prints the differences, asks, publishes them, and drops the fork in all cases.
+
+    Raises:
+        ConfigurationError: See `statelib.commits.versions.trials.plan_trial` and `statelib.repair.repair.repair`.
+        HindstreamError: That of the phase that failed.
+        Exit: With code 1: the question was answered with no.
+    """
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
+    corrected, out = load_job(wanted.job), Results(output)
+    drop_dead(corrected.name, settings)
+    start_ms = time_ms("from", wanted.start)
+    end_ms = None if wanted.end is None else time_ms("to", wanted.end)
+    then = corrected if wanted.then is None else load_job(wanted.then)
+    trial = _planned(warehouse, corrected, then, wanted.fork, start_ms, end_ms)
+    asked = replace(asked, split_ms=end_ms)
+    if wanted.keep:
+        check_name_is_free(warehouse, wanted.fork)
+    with ended_by_signals(), dropped_at_the_end(trial, settings, keep=wanted.keep):
+        begin(trial, settings, keep=wanted.keep)
+        typer.echo(told(trial.new, wanted.job, start_ms), err=True)
+        if trial.then is not None:
+            what = f"then {wanted.then or wanted.job} replays what came after {instant_text(end_ms or 0)}"
+            typer.echo(f"{what}; {counted(len(trial.then.ends), 'slice')}.", err=True)
+        replay(trial, corrected, None, settings, then=then)
+        show_difference(*compared(trial), asked, settings, output=output)
+        question = f"Let {corrected.name} take the state of B, and publish these differences?"
+        if not wanted.yes and not typer.confirm(question, err=True):
+            raise typer.Exit(1)
+        with tempfile.TemporaryDirectory(prefix="hindstream-repair-") as scratch:
+            done = repair(
+                warehouse,
+                corrected.name,
+                wanted.fork,
+                Resources(Path(scratch)),
+                attempt=uuid.uuid4().hex[:16],
+                now_ms=now_ms(),
+                supersede=wanted.supersede,
+                end_ms=end_ms,
+            )
+        out.say(_told(done))
+        out.result({"job": corrected.name, "commit": done.commit.commit, "records": done.records})
+
+
+def _planned(warehouse: Storage, corrected: Job, then: Job, fork: str, start_ms: int, end_ms: int | None) -> Trial:
+    """What is replayed.
+
+    Raises:
+        ConfigurationError: What goes on after the interval is not what the job runs; see also
+            `statelib.commits.versions.trials.plan_interval`.
+    """
+    topology = corrected.as_fork(fork).topology
+    if end_ms is None and then is corrected:
+        return plan_trial(warehouse, corrected.name, topology, fork, start_ms=start_ms)
+    if end_ms is None:
+        what = "it is not said when the job goes on with the other file"
+        raise ConfigurationError(what, setting="--then", next_step="give the end of the interval: --to TIME")
+    head = standing_commit(warehouse, corrected.name)
+    runs = {then.topology.fingerprint}
+    if head.repaired_by is not None:  # a repair's commit has the topology of its fork
+        runs.add(then.as_fork(head.repaired_by.job).topology.fingerprint)
+    if then.name != corrected.name or head.fingerprint not in runs:
+        what = "the file is not what the job runs, and after --to it would go on with it"
+        step = "give the job's own file for what comes after: --then FILE.py:NAME; or repair without --to"
+        raise ConfigurationError(what, job=corrected.name, commit=head.commit, next_step=step)
+    later = then.as_fork(fork).topology
+    return plan_interval(warehouse, corrected.name, topology, later, fork, start_ms=start_ms, end_ms=end_ms)
+
+
+def _told(done: Repaired) -> str:
+    written = [f"{count_text(n)} to {topic}" for topic, n in done.records.items() if n]
+    corrections = f"it has written {', '.join(written)}" if written else "its sinks were right, and get no record"
+    return f"Commit {done.commit.commit} repairs {done.commit.job}: {corrections}."

@@ -1,0 +1,1 @@
+"""Slices are replayed: one, many, or phase by phase. Begin with `commands`."""
