@@ -117,7 +117,7 @@ if TYPE_CHECKING:
     from statelib.testing.records import TestRecord
     from statelib.topics.append import append_records
     from statelib.topics.archive import TopicArchive
-    from statelib.topics.schema import topic_schema
+    from statelib.topics.parquet.schema import topic_schema
     from statelib.topology import (
         Consumed,
         FailOnInvalidTimestamp,
@@ -175,7 +175,7 @@ _HOMES = {
     "statelib.storage": ("Storage",),
     "statelib.topics.append": ("append_records",),
     "statelib.topics.archive": ("TopicArchive",),
-    "statelib.topics.schema": ("topic_schema",),
+    "statelib.topics.parquet.schema": ("topic_schema",),
     "statelib.topology": (
         "Consumed", "FailOnInvalidTimestamp", "LogAndSkipOnInvalidTimestamp", "TimestampExtractor", "Topology",
         "UsePartitionTimeOnInvalidTimestamp", "describe",

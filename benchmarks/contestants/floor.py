@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.contestants.script import Script
 from benchmarks.works import WORKS
-from statelib.topics.encodings import column_encodings
+from statelib.topics.parquet.encodings import column_encodings
 
 if TYPE_CHECKING:
     from pathlib import Path

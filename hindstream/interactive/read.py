@@ -18,8 +18,8 @@ from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
 from statelib.storage.storage import existing_storage
-from statelib.topics.schema import HEADERS, TIMESTAMP
-from statelib.topics.schema_changes import read_as
+from statelib.topics.parquet.schema import HEADERS, TIMESTAMP
+from statelib.topics.parquet.schema_changes import read_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

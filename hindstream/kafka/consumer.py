@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from hindstream.kafka.errors import kafka_errors
 from statelib.changelog.export import RECORDS
-from statelib.topics.schema import HEADERS, TIMESTAMP
+from statelib.topics.parquet.schema import HEADERS, TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

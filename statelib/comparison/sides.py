@@ -15,7 +15,7 @@ import pyarrow as pa
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.versions.sink_history import Segment
 from statelib.errors.kinds import InputError
-from statelib.topics.schema_changes import DoesNotFitError, read_as
+from statelib.topics.parquet.schema_changes import DoesNotFitError, read_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

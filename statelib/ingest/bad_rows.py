@@ -16,9 +16,9 @@ from statelib.ingest.records import PARTITION
 from statelib.ingest.runs import RunWriter
 from statelib.topics.archive import TopicArchive
 from statelib.topics.orphaned_files import delete_passed
+from statelib.topics.parquet.schema import HEADERS
+from statelib.topics.parquet.writer import PartitionWriter
 from statelib.topics.quarantined import QUARANTINE_SCHEMA, VALUE_TYPE
-from statelib.topics.schema import HEADERS
-from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

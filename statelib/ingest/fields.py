@@ -13,7 +13,7 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.ingest.sources.queries import casting_query
 from statelib.ingest.values.types import storable, united_text
 from statelib.storage.transfers import in_parallel
-from statelib.topics.schema_changes import united
+from statelib.topics.parquet.schema_changes import united
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

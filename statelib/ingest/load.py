@@ -24,7 +24,7 @@ from statelib.ingest.values.types import united_text
 from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive, topic_schema
 from statelib.topics.orphaned_files import delete_passed
-from statelib.topics.schema_changes import united
+from statelib.topics.parquet.schema_changes import united
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

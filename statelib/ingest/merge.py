@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.ingest.runs import Run
-    from statelib.topics.writer import PartitionWriter
+    from statelib.topics.parquet.writer import PartitionWriter
 
 
 def write_partition(

@@ -20,7 +20,7 @@ from statelib.ingest.runs import RunWriter
 from statelib.ingest.sources.content import content_of
 from statelib.ingest.sources.find import check_unchanged
 from statelib.ingest.values.types import united_text
-from statelib.topics.writer import PartitionWriter
+from statelib.topics.parquet.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

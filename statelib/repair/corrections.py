@@ -21,8 +21,8 @@ from statelib.columns.arrow_buffers import taken_rows
 from statelib.comparison.differing_rows import PLACE
 from statelib.comparison.sides import partition_of
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.schema import HEADERS, topic_schema
-from statelib.topics.writer import PartitionWriter
+from statelib.topics.parquet.schema import HEADERS, topic_schema
+from statelib.topics.parquet.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from statelib.task.copartitioned import CopartitionedCheck
 from statelib.task.future_records import FutureLimit
 from statelib.task.merge import merge
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
-from statelib.topics.reader import PartitionReader
+from statelib.topics.parquet.reader import PartitionReader
 from statelib.topology.copartitioned_sources import beside_repartitions
 from statelib.topology.projection import wanted_fields
 

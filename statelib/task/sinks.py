@@ -18,8 +18,8 @@ from statelib.storage.digests import DigestingOutput
 from statelib.task.source_records import HEADERS_TYPE
 from statelib.task.sources import ORDER_TIME
 from statelib.topics.archive import topic_schema
+from statelib.topics.parquet.writer import PartitionWriter
 from statelib.topics.partitioner import partition_for
-from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from statelib.task.copartitioned import CopartitionedCheck
     from statelib.task.future_records import FutureLimit
     from statelib.task.quarantine import Quarantine
-    from statelib.topics.reader import PartitionReader
+    from statelib.topics.parquet.reader import PartitionReader
     from statelib.topology import Source
 
 _BEFORE_ALL_TIME = np.iinfo(np.int64).min

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
     from statelib.task.source_records import Records
-    from statelib.topics.reader import PartitionReader
+    from statelib.topics.parquet.reader import PartitionReader
     from statelib.topology import Source, Topology
 
 

@@ -76,7 +76,7 @@ class SourceFiles:
     """What a task needs to know of a source's archive, in place of opening the table, which has all of its files.
 
     Attributes:
-        schema: The columns that its records are read as, as `statelib.topics.schema.topic_schema` gives them.
+        schema: The columns that its records are read as, as `statelib.topics.parquet.schema.topic_schema` gives them.
         table_schema: The columns of the table.
         by_partition: The files with records of the planned range.
         latest_ms: By partition, for each of these files the latest timestamp that is not from the future; of a

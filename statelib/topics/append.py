@@ -10,14 +10,14 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.serdes import serde_for
 from statelib.topics.actions import OffsetsTakenError
+from statelib.topics.parquet.writer import FileLimits
 from statelib.topics.partitioner import partition_for
-from statelib.topics.writer import FileLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from statelib.topics.archive import TopicArchive
-    from statelib.topics.writer import PartitionWriter
+    from statelib.topics.parquet.writer import PartitionWriter
 
 _MEMORY_BYTES = 512 << 20
 """What the row groups of all partitions may hold together."""

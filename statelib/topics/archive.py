@@ -15,8 +15,9 @@ from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, FencedError
 from statelib.topics.actions import added, check_follows, removed
 from statelib.topics.committing import INTERVAL_KEY, LOG_CHECKPOINT_INTERVAL, CommittableVersion
-from statelib.topics.delta_log import STATISTICS, ArchiveNotFoundError, DeltaLog, created, topic_of
-from statelib.topics.schema import topic_schema, topic_schema_of
+from statelib.topics.delta.log import STATISTICS, ArchiveNotFoundError, DeltaLog, created, topic_of
+from statelib.topics.parquet.schema import topic_schema, topic_schema_of
+from statelib.topics.parquet.writer import PartitionWriter
 from statelib.topics.version import (
     FIRST_FORMAT_VERSION,
     FORMAT_KEY,
@@ -25,7 +26,6 @@ from statelib.topics.version import (
     PARTITIONS_KEY,
     TopicVersion,
 )
-from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
     from statelib.topics.files import ArchiveFile
-    from statelib.topics.writer import FileLimits
+    from statelib.topics.parquet.writer import FileLimits
 
 __all__ = ["ArchiveNotFoundError", "TopicArchive", "topic_schema"]
 
@@ -106,7 +106,7 @@ class TopicArchive(CommittableVersion):
 
         Raises:
             ConfigurationError: The one that is there has another number of partitions, or columns that these do not go
-                together with (`statelib.topics.schema_changes`).
+                together with (`statelib.topics.parquet.schema_changes`).
             RetryableError: The store did not answer.
         """
         archive = cls.open_if_present(uri, options=options)
@@ -283,7 +283,7 @@ class TopicArchive(CommittableVersion):
         """Sets Kafka's ``min.compaction.lag.ms``: nothing that is not older than this is compacted from now on.
 
         It is an application transaction and not a property of the table: like all that is read of the log it has a
-        check (`statelib.topics.delta_log`). A repeat changes nothing.
+        check (`statelib.topics.delta.log`). A repeat changes nothing.
 
         Returns:
             The newest version, read anew.

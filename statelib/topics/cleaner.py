@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from statelib.topics.archive import TopicArchive
     from statelib.topics.cleaning import Cleaning, Expiry
     from statelib.topics.files import ArchiveFile
-    from statelib.topics.writer import FileLimits
+    from statelib.topics.parquet.writer import FileLimits
 
 _NONE = np.iinfo(np.int64).min
 

@@ -9,7 +9,7 @@ from deltalake.transaction import PostCommitHookProperties, RemoveAction
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.topics.actions import FileToCommitError
-from statelib.topics.delta_log import changed
+from statelib.topics.delta.log import changed
 from statelib.topics.files import not_as_written
 from statelib.topics.version import TopicVersion
 

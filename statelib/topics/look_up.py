@@ -52,7 +52,7 @@ def find(archive: TopicVersion, partition: int, within: Stretch, keys: Iterable[
         keys: Of a record with one of them; none: of any.
 
     Raises:
-        InputError: See `statelib.topics.reader`.
+        InputError: See `statelib.topics.parquet.reader`.
     """
     wanted = list(keys)
     for first, last in _files(archive, partition, within):

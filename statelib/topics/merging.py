@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from statelib.errors.counted import counted
 from statelib.errors.kinds import CorruptedDataError
-from statelib.topics.writer import FileLimits
+from statelib.topics.parquet.writer import FileLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

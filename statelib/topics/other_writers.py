@@ -1,7 +1,7 @@
 """The history of a topic's table: what Hindstream has committed to it, and what other programs have.
 
 Each commit says in its entry of the log which operation it was. Hindstream's carry a digest
-(`statelib.topics.delta_log`); the others' do not.
+(`statelib.topics.delta.log`); the others' do not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
-from statelib.topics.delta_log import DIGEST, ArchiveNotFoundError, DeltaLog, topic_of
+from statelib.topics.delta.log import DIGEST, ArchiveNotFoundError, DeltaLog, topic_of
 from statelib.topics.files import not_as_written
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 
 VALUE_TYPE = pa.struct(
     [

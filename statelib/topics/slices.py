@@ -25,7 +25,7 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.settings.max_future import NEVER_MS
 from statelib.storage.transfers import in_parallel
 from statelib.topics.future_records import FutureRecord
-from statelib.topics.interleaved import groups_in_order
+from statelib.topics.parquet.interleaved import groups_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -114,7 +114,7 @@ def scanned(archive: TopicVersion, summary: TopicSummary) -> TopicSummary:
     """The summary with each partition's disorder exact: timestamps are read where the log leaves it open.
 
     Raises:
-        InputError: See `statelib.topics.reader`.
+        InputError: See `statelib.topics.parquet.reader`.
     """
     left = [p for p, of in enumerate(summary.partitions) if of.disorder is None or not of.disorder.is_exact]
     disorders = in_parallel(

@@ -5,9 +5,9 @@
     <archive>/_delta_log/                          the truth: which files there are, and who has committed what
     <archive>/partition=<p>/<offset>-<attempt>.parquet   records of Kafka partition p, ascending by offset
 
-Columns are those of `statelib.topics.schema`. The number of partitions and the version of this layout are metadata of
-the table's column ``partition`` (``hindstream.partitions``, ``hindstream.format``): a partition may well be empty.
-Add actions carry Delta's statistics of offset and timestamp, so a reader opens only the files that it needs.
+Columns are those of `statelib.topics.parquet.schema`. The number of partitions and the version of this layout are
+metadata of the table's column ``partition`` (``hindstream.partitions``, ``hindstream.format``): a partition may well be
+empty. Add actions carry Delta's statistics of offset and timestamp, so a reader opens only the files that it needs.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from deltalake import Schema as DeltaSchema
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.storage import Storage
-from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, LoadedVersion, topic_of
-from statelib.topics.reader import PartitionReader
-from statelib.topics.schema import topic_schema, topic_schema_of
-from statelib.topics.schema_changes import united
+from statelib.topics.delta.log import ArchiveNotFoundError, DeltaLog, LoadedVersion, topic_of
+from statelib.topics.parquet.reader import PartitionReader
+from statelib.topics.parquet.schema import topic_schema, topic_schema_of
+from statelib.topics.parquet.schema_changes import united
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from statelib.topics.file_index import FileColumns, FileIndex
+    from statelib.topics.delta.file_index import FileColumns, FileIndex
     from statelib.topics.files import ArchiveFile
 
 FORMAT_VERSION = 2
@@ -254,7 +254,8 @@ class TopicVersion:
         """Checks that the archive can take records of ``schema`` in ``partitions`` partitions.
 
         Returns:
-            The columns that it needs for that: its own, or more and wider ones (`statelib.topics.schema_changes`).
+            The columns that it needs for that: its own, or more and wider ones
+            (`statelib.topics.parquet.schema_changes`).
 
         Raises:
             ConfigurationError: It cannot.

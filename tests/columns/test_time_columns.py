@@ -15,7 +15,7 @@ from statelib.columns.times import LAST_TIME_MS, instant_text
 from statelib.errors.kinds import InputError
 from statelib.operators.mappers.python_values import items_of
 from statelib.serdes.json import json_text
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 
 MS, US, S, PLAIN = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.timestamp("us")
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -19,7 +19,7 @@ from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
-from statelib.topics.writer import PartitionWriter
+from statelib.topics.parquet.writer import PartitionWriter
 from statelib.topology import Sink, Source, Topology
 
 if TYPE_CHECKING:

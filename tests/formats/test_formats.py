@@ -47,16 +47,16 @@ FORMATS = {
         "tests/topics/test_archive.py::test_a_newer_format_is_refused",
         "tests/topics/test_archive.py::test_an_archive_of_format_1_is_read",
     ),
-    "statelib.topics.delta_log": Format(
+    "statelib.topics.delta.log": Format(
         ("hindstream.digest.1",),
-        "tests/topics/test_delta_log.py::test_a_digest_of_another_version_is_none",
-        "tests/topics/test_delta_log.py::test_an_archive_of_an_older_version_has_no_digests",
+        "tests/topics/delta/test_log.py::test_a_digest_of_another_version_is_none",
+        "tests/topics/delta/test_log.py::test_an_archive_of_an_older_version_has_no_digests",
     ),
     "statelib.topics.kafka_copy": Format((1,), "tests/topics/test_kafka_copy.py::test_a_newer_format_is_refused"),
-    "statelib.topics.footer": Format(
+    "statelib.topics.parquet.footer": Format(
         ("hsfooter",),
-        "tests/topics/test_footer.py::test_every_flipped_bit_of_a_footer_is_noticed",
-        "tests/topics/test_footer.py::test_files_without_a_seal_are_read",
+        "tests/topics/parquet/test_footer.py::test_every_flipped_bit_of_a_footer_is_noticed",
+        "tests/topics/parquet/test_footer.py::test_files_without_a_seal_are_read",
     ),
     "statelib.columns.row_format": Format((1,), "tests/columns/test_row_format.py::test_another_format_is_refused"),
     "statelib.operators.deduplication.codec": Format(
@@ -93,11 +93,11 @@ FORMATS = {
     "statelib.operators.versioned.codec": Format(
         (1,), f"{_FAMILIES}/versioned/test_codec.py::test_another_format_is_refused"
     ),
-    "statelib.operators.aggregation.hyperloglog": Format(
-        (1,), f"{_FAMILIES}/aggregation/test_hyperloglog.py::test_other_sketches_are_refused"
+    "statelib.operators.aggregation.accumulators.hyperloglog": Format(
+        (1,), f"{_FAMILIES}/aggregation/accumulators/test_hyperloglog.py::test_other_sketches_are_refused"
     ),
-    "statelib.operators.aggregation.quantiles": Format(
-        (1,), f"{_FAMILIES}/aggregation/test_quantiles.py::test_what_cannot_be_is_refused"
+    "statelib.operators.aggregation.accumulators.quantiles": Format(
+        (1,), f"{_FAMILIES}/aggregation/accumulators/test_quantiles.py::test_what_cannot_be_is_refused"
     ),
     "statelib.operators.windows.codec": Format(
         (1, 2),

@@ -14,7 +14,7 @@ from statelib import Handover, Job, KafkaTopic, Materialized, Stores, StreamsBui
 from statelib.settings.settings import load_settings
 from statelib.topics.archive import TopicArchive
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 from tests.kafka.cluster import Message
 from tests.task.pipeline import Pipeline
 

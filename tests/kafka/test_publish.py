@@ -22,8 +22,8 @@ from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
+from statelib.topics.parquet.schema import HEADERS, TIMESTAMP, topic_schema
 from statelib.topics.partitioner import partition_for
-from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
 from tests.conftest import ROOT
 from tests.kafka.cluster import Message
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 
-from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
+from statelib.topics.parquet.schema import HEADERS, TIMESTAMP, topic_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

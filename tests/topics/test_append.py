@@ -15,10 +15,10 @@ from statelib.storage import Storage
 from statelib.topics import append as append_module
 from statelib.topics.append import append_records, distribute
 from statelib.topics.archive import TopicArchive
-from statelib.topics.delta_log import DeltaLog
+from statelib.topics.delta.log import DeltaLog
+from statelib.topics.parquet.schema import topic_schema
+from statelib.topics.parquet.writer import FileLimits, PartitionWriter
 from statelib.topics.partitioner import partition_for
-from statelib.topics.schema import topic_schema
-from statelib.topics.writer import FileLimits, PartitionWriter
 from tests.topics.data import SCHEMA, batch_sizes, in_batches, topic_records
 
 

@@ -13,7 +13,7 @@ from statelib.errors.kinds import ConfigurationError, CorruptedDataError, Retrya
 from statelib.topics import archive as archive_module
 from statelib.topics import version as version_module
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 from tests.topics.data import SCHEMA, VALUE, topic_records
 
 

@@ -11,8 +11,8 @@ import pytest
 from statelib.topics.archive import TopicArchive
 from statelib.topics.cleaner import clean
 from statelib.topics.cleaning import Cleaning, Expiry
-from statelib.topics.schema import topic_schema
-from statelib.topics.writer import FileLimits
+from statelib.topics.parquet.schema import topic_schema
+from statelib.topics.parquet.writer import FileLimits
 
 SCHEMA = topic_schema(pa.binary(), pa.binary())
 WINDOW = np.dtype([("time", ">i8"), ("sequence", ">i4")])

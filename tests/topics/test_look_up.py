@@ -9,8 +9,8 @@ from statelib.records.key_column import KeyColumn
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.look_up import Stretch, find, partitions_of
+from statelib.topics.parquet.schema import TIMESTAMP, topic_schema
 from statelib.topics.partitioner import partition_for
-from statelib.topics.schema import TIMESTAMP, topic_schema
 
 VALUE = pa.struct([("n", pa.int64())])
 KEYS = [None, "a", "b", "c", "long key", ""]

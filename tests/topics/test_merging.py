@@ -8,8 +8,8 @@ from deltalake import DeltaTable
 
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.topics.archive import TopicArchive
-from statelib.topics.footer import SEAL
 from statelib.topics.merging import merge
+from statelib.topics.parquet.footer import SEAL
 from tests.topics.data import SCHEMA, topic_records
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
+from statelib.topics.parquet.writer import FileLimits
 from statelib.topics.slices import SourceSlice, plan_slice
-from statelib.topics.writer import FileLimits
 from tests.reference.slices import cut
 from tests.topics.data import SCHEMA, topic_records
 

@@ -8,7 +8,7 @@ import pytest
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
-from statelib.topics.delta_log import ArchiveNotFoundError
+from statelib.topics.delta.log import ArchiveNotFoundError
 from statelib.topics.disorder import Bounds
 from statelib.topics.places import archive_path, topics_in
 from statelib.topics.summary import UnreadableTopic, records_before, scanned, summaries, summarize

@@ -13,7 +13,7 @@ from hindstream.console.numbers import bytes_text, count_text, duration_text, ti
 from hindstream.console.output import standard_output
 from statelib.commits.publication.topic_writers import sought
 from statelib.storage.storage import existing_storage
-from statelib.topics.delta_log import ArchiveNotFoundError
+from statelib.topics.delta.log import ArchiveNotFoundError
 from statelib.topics.places import archive_path
 from statelib.topics.summary import UnreadableTopic, scanned, summaries, summarize
 from statelib.topics.version import TopicVersion

@@ -17,7 +17,7 @@ from statelib.operators.stateless.operator import Filter, MapValues, Peek
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable, ToStream
 from statelib.storage.transfers import look_ahead
-from statelib.topics.schema import HEADERS_COLUMN
+from statelib.topics.parquet.schema import HEADERS_COLUMN
 from statelib.topology import Processor, Sink
 
 if TYPE_CHECKING:

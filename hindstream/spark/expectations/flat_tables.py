@@ -24,8 +24,8 @@ from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage.digests import sha256_of
 from statelib.storage.errors import ObjectNotFoundError
 from statelib.storage.hadoop import hadoop_uri
-from statelib.topics.encodings import is_encoded
-from statelib.topics.footer import read_footer
+from statelib.topics.parquet.encodings import is_encoded
+from statelib.topics.parquet.footer import read_footer
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ from hindstream.spark.expectations.parameters import CONDITION_PARSER, typed
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.errors.kinds import ConfigurationError
 from statelib.task.type_inference import topic_types
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -31,9 +31,9 @@ from statelib.serdes import serde_for
 from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.orphaned_files import delete_passed
+from statelib.topics.parquet.schema import TIMESTAMP, topic_schema
+from statelib.topics.parquet.writer import PartitionWriter
 from statelib.topics.partitioner import partition_for
-from statelib.topics.schema import TIMESTAMP, topic_schema
-from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

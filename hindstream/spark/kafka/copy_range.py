@@ -15,9 +15,9 @@ from statelib.columns.time_columns import out_of_reach, out_of_reach_reason
 from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.kinds import InputError
 from statelib.serdes.base import within_reach
+from statelib.topics.parquet.schema import HEADERS, TIMESTAMP, topic_schema
+from statelib.topics.parquet.writer import PartitionWriter
 from statelib.topics.quarantined import QUARANTINE_SCHEMA, VALUE_TYPE
-from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
-from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -18,7 +18,7 @@ from statelib.commits import CommitLog, ledger_table, reconcile
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors.counted import counted
 from statelib.storage.transfers import look_ahead
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

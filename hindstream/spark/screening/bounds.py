@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hindstream.spark.expectations.flat_tables import PARTITION
-from statelib.topics.missing_counts import missing_values
+from statelib.topics.parquet.missing_counts import missing_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -35,7 +35,7 @@ from hindstream.spark.screening.bounds import bounds_of, presence_of
 from statelib.columns.counting import repeated_numbers
 from statelib.columns.row_hash import hash_rows
 from statelib.errors.kinds import CorruptedDataError
-from statelib.topics.sealed_statistics import first_of_dense_offsets
+from statelib.topics.parquet.sealed_statistics import first_of_dense_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

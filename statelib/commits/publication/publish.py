@@ -27,8 +27,8 @@ from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.actions import FileToCommitError
 from statelib.topics.archive import TopicArchive
-from statelib.topics.footer import read_footer
-from statelib.topics.schema import topic_schema_of
+from statelib.topics.parquet.footer import read_footer
+from statelib.topics.parquet.schema import topic_schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

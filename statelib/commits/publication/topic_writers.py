@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.delta_log import ArchiveNotFoundError
+from statelib.topics.delta.log import ArchiveNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

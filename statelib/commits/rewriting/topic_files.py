@@ -17,8 +17,8 @@ from statelib.documents.upkeep import REWRITES, Rewrite
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError
 from statelib.topics.merging import merge
+from statelib.topics.parquet.writer import FileLimits
 from statelib.topics.size_tiers import all_small, mergeable
-from statelib.topics.writer import FileLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

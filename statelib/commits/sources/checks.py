@@ -17,7 +17,7 @@ from statelib.documents.plans import SourceTopic
 from statelib.documents.upkeep import ROLLBACKS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.delta_log import ArchiveNotFoundError
+from statelib.topics.delta.log import ArchiveNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -14,8 +14,8 @@ import pyarrow as pa
 from deltalake import Schema as DeltaSchema
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.schema import topic_schema_of
-from statelib.topics.schema_changes import changes, united
+from statelib.topics.parquet.schema import topic_schema_of
+from statelib.topics.parquet.schema_changes import changes, united
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

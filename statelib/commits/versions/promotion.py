@@ -28,7 +28,7 @@ from statelib.documents.places import place_of
 from statelib.documents.upkeep import Promotion
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError
-from statelib.topics.schema_changes import changes, still_has
+from statelib.topics.parquet.schema_changes import changes, still_has
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

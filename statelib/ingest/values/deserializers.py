@@ -31,7 +31,7 @@ from statelib.serdes.avro.serde import AvroSerde
 from statelib.serdes.base import Lenient
 from statelib.serdes.spans import no_reasons, put_together, values_of
 from statelib.serdes.wire_format import UnusableSchema, payloads
-from statelib.topics.schema_changes import united
+from statelib.topics.parquet.schema_changes import united
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,8 +97,8 @@ class JsonText:
 class RegisteredSchemas:
     """Values of a registry's wire format, each read as the schema that it was written with has it.
 
-    Values of several schemas become one type by the rule for files (`statelib.topics.schema_changes`). Values with a
-    JSON Schema are JSON, which is given as text.
+    Values of several schemas become one type by the rule for files (`statelib.topics.parquet.schema_changes`). Values
+    with a JSON Schema are JSON, which is given as text.
 
     Attributes:
         registry: Has the schemas.

@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import is_any_list
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.schema_changes import IN_DOUBLES, united
+from statelib.topics.parquet.schema_changes import IN_DOUBLES, united
 
 if TYPE_CHECKING:
     from collections.abc import Callable

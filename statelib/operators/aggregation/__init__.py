@@ -2,5 +2,6 @@
 
 Kafka's ``KStreamAggregate`` and ``KTableAggregate``.
 
-Begin with `definition`, then `operator`.
+Begin with `definition`, then `operator`. What a function keeps while a batch runs is in
+`accumulators`, what it stores in `function_states`.
 """

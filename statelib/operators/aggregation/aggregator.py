@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from statelib.operators.aggregation.inputs import NO_SLOTS
+from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import fixed_width
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.accumulators.collecting import CollectAccumulator
+from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS, Inputs, Updates
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
-from statelib.operators.aggregation.collecting import CollectAccumulator
 from statelib.operators.aggregation.function_accumulators import accumulators
 from statelib.operators.aggregation.function_states import by_function, names_of, shown
-from statelib.operators.aggregation.inputs import NO_SLOTS, Inputs, Updates
 from statelib.operators.mappers.fields import columns_for
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.operators.aggregation.accumulators import Accumulator
+    from statelib.operators.aggregation.accumulators.numbers import Accumulator
     from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.records.batch import Batch
 

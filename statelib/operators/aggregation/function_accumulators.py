@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregation.accumulators import (
+from statelib.operators.aggregation.accumulators.collecting import CollectAccumulator, DistinctAccumulator
+from statelib.operators.aggregation.accumulators.decimals import can_add, can_average, type_of_sum
+from statelib.operators.aggregation.accumulators.hyperloglog import SketchAccumulator
+from statelib.operators.aggregation.accumulators.inputs import has_numbers, is_ordered, is_real
+from statelib.operators.aggregation.accumulators.kernel import running_extreme, running_float_sum, running_int_sum
+from statelib.operators.aggregation.accumulators.numbers import (
     Accumulator,
     CountAccumulator,
     DecimalAccumulator,
     MomentsAccumulator,
     NumberAccumulator,
 )
-from statelib.operators.aggregation.collecting import CollectAccumulator, DistinctAccumulator
-from statelib.operators.aggregation.decimals import can_add, can_average, type_of_sum
-from statelib.operators.aggregation.hyperloglog import SketchAccumulator
-from statelib.operators.aggregation.inputs import has_numbers, is_ordered, is_real
-from statelib.operators.aggregation.kernel import running_extreme, running_float_sum, running_int_sum
-from statelib.operators.aggregation.picks import PickAccumulator
-from statelib.operators.aggregation.quantiles import QuantilesAccumulator
-from statelib.operators.aggregation.top import TopAccumulator
+from statelib.operators.aggregation.accumulators.picks import PickAccumulator
+from statelib.operators.aggregation.accumulators.quantiles import QuantilesAccumulator
+from statelib.operators.aggregation.accumulators.top import TopAccumulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,11 +14,11 @@ var_*, stddev_* count int64, mean float64, m2 float64: the sum of the squared di
 first, last     the type of the values
 *_by_time       value, of the type of the values; time int64, its timestamp in ms
 top_n, bottom_n value, a list of values; by binary: the list of what decides
-count_distinct  count int64; values binary, null of none: `statelib.operators.aggregation.collecting`
-approx_...      count int64; sketch binary, null of none: `statelib.operators.aggregation.hyperloglog`
-quantiles       value, a list of float64; sketch binary, null of none: `statelib.operators.aggregation.quantiles`
+count_distinct  count int64; values binary, null of none: `accumulators.collecting`
+approx_...      count int64; sketch binary, null of none: `accumulators.hyperloglog`
+quantiles       value, a list of float64; sketch binary, null of none: `accumulators.quantiles`
 collect_*       a list of values
-arg_min/arg_max value, of the type of the values; by binary (`statelib.operators.aggregation.tagged_bytes`)
+arg_min/arg_max value, of the type of the values; by binary (`accumulators.tagged_bytes`)
 =============== ===================================================================================================
 
 Aggregations of tables store beside a sum how many values there are: ``total.sum``, ``total.count``. Then it is known
@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.operators.aggregation.decimals import means, type_of_averaged_sum
+from statelib.operators.aggregation.accumulators.decimals import means, type_of_averaged_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

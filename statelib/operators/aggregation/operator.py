@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
+from statelib.operators.aggregation.accumulators.kernel import latest_timestamp
 from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.definition import fields_of_aggregator
-from statelib.operators.aggregation.kernel import latest_timestamp
 from statelib.operators.aggregation.key_slots import KeySlots
 from statelib.operators.aggregation.prior_results import prior_results
 from statelib.operators.aggregation.store import PlainAggregateStore, VersionedAggregateStore

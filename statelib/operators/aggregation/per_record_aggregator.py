@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.errors.kinds import InternalError
+from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS
+from statelib.operators.aggregation.accumulators.kernel import NO_ROW, NO_SLOT
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
-from statelib.operators.aggregation.inputs import NO_SLOTS
-from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT
 from statelib.operators.mappers.function_errors import calling
 from statelib.operators.mappers.python_values import column_of, copier_of, items_of, own, python_keys
 

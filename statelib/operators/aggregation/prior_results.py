@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.operators.aggregation.kernel import NO_UPDATE, previous_update
+from statelib.operators.aggregation.accumulators.kernel import NO_UPDATE, previous_update
 
 if TYPE_CHECKING:
     from collections.abc import Callable

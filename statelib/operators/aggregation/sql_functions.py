@@ -44,8 +44,8 @@ import pyarrow.compute as pc
 from statelib.calls import function_checked
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_of_call
-from statelib.operators.aggregation.collecting import MOST as MOST_COLLECTED
-from statelib.operators.aggregation.top import MOST
+from statelib.operators.aggregation.accumulators.collecting import MOST as MOST_COLLECTED
+from statelib.operators.aggregation.accumulators.top import MOST
 from statelib.operators.mappers.mapping import evaluate, holds, mapper
 
 if TYPE_CHECKING:

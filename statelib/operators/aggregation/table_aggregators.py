@@ -16,12 +16,12 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.columns.scatter import scatter
 from statelib.errors.kinds import ConfigurationError, InternalError
+from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS
+from statelib.operators.aggregation.accumulators.table_kernel import existence
+from statelib.operators.aggregation.accumulators.table_numbers import Changes, TableAccumulator
 from statelib.operators.aggregation.function_states import table_names_of, table_shown
-from statelib.operators.aggregation.inputs import NO_SLOTS
 from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator
-from statelib.operators.aggregation.table_accumulators import Changes, TableAccumulator
 from statelib.operators.aggregation.table_function_accumulators import table_accumulator
-from statelib.operators.aggregation.table_kernel import existence
 from statelib.operators.mappers.python_values import copier_of, items_of, python_keys
 
 if TYPE_CHECKING:

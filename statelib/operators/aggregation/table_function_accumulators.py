@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.operators.aggregation.decimals import can_add, can_average, type_of_sum
-from statelib.operators.aggregation.distinct_values import TableDistinct
-from statelib.operators.aggregation.function_accumulators import no_such_function
-from statelib.operators.aggregation.inputs import is_real
-from statelib.operators.aggregation.quantiles import TableQuantiles
-from statelib.operators.aggregation.table_accumulators import (
+from statelib.operators.aggregation.accumulators.decimals import can_add, can_average, type_of_sum
+from statelib.operators.aggregation.accumulators.distinct_values import TableDistinct
+from statelib.operators.aggregation.accumulators.inputs import is_real
+from statelib.operators.aggregation.accumulators.quantiles import TableQuantiles
+from statelib.operators.aggregation.accumulators.table_numbers import (
     TableAccumulator,
     TableCount,
     TableDecimalSum,
     TableMoments,
     TableSum,
 )
+from statelib.operators.aggregation.function_accumulators import no_such_function
 
 if TYPE_CHECKING:
     from statelib.operators.aggregation.sql_functions import Aggregation, Function

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, helper, i64, records_of, several
-from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
+from statelib.operators.aggregation.accumulators.kernel import NO_SLOT, NO_UPDATE
 from statelib.operators.sessions.slot_lists_kernel import Sessions, link
 
 if TYPE_CHECKING:

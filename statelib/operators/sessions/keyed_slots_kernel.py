@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.columns.growing import grown
-from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
+from statelib.operators.aggregation.accumulators.kernel import NO_SLOT, NO_UPDATE
 from statelib.operators.sessions.slot_lists_kernel import link_stored, unlink
 
 if TYPE_CHECKING:

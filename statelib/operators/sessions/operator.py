@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.accumulators.kernel import NO_UPDATE
 from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.definition import Aggregate
-from statelib.operators.aggregation.kernel import NO_UPDATE
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sessions.codec import encode_keys

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.kernels.compiled import Int64s, Int64sOut, compiled, helper, i64, nothing, records_of
-from statelib.operators.aggregation.kernel import NO_SLOT
+from statelib.operators.aggregation.accumulators.kernel import NO_SLOT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

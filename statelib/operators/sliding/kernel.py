@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.kernels.compiled import Bools, Int64s, Int64sOut, compiled, helper, i64, nothing, records_of
-from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE
+from statelib.operators.aggregation.accumulators.kernel import NO_ROW, NO_SLOT, NO_UPDATE
 from statelib.operators.sessions.slot_lists_kernel import SlidingWindows, link
 
 if TYPE_CHECKING:

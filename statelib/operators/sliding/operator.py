@@ -27,8 +27,8 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.times import end_of_windows
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.accumulators.kernel import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.operators.aggregation.changelog import states
-from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sliding.kernel import UPDATE
 from statelib.operators.sliding.slots_kernel import SlidingSlots

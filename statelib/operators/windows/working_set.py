@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.growing import grown, shrunk
-from statelib.operators.aggregation.kernel import latest_timestamp, touch
+from statelib.operators.aggregation.accumulators.kernel import latest_timestamp, touch
 from statelib.operators.aggregation.latest_headers import LatestHeaders
 from statelib.operators.windows.slots_kernel import WindowSlots
 from statelib.records.batch import NO_TIMESTAMP

@@ -14,7 +14,7 @@ from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.job.job import Job
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from statelib import StreamsBuilder
 from statelib.commits.archives import open_archive
 from statelib.commits.publication.topic_writers import sought, writer_of
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.delta_log import ArchiveNotFoundError
+from statelib.topics.delta.log import ArchiveNotFoundError
 from tests.command import hindstream
 from tests.task.pipeline import Pipeline
 

@@ -15,7 +15,7 @@ from statelib.commits.versions.fork import fork, fork_from_beginning
 from statelib.commits.versions.promotion import go_back, promote, promotions, served_by, serving
 from statelib.documents.upkeep import Promotion
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError
-from statelib.topics.schema_changes import still_has
+from statelib.topics.parquet.schema_changes import still_has
 from tests.commits.versions.test_fork import DROP, Killed, at, four_commits, kill, run
 
 PROMOTE = ["promote.before-create", "promote.created"]

@@ -13,7 +13,7 @@ from hindstream.runs import open_warehouse
 from statelib.settings.settings import load_settings
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 from tests.command import hindstream
 from tests.hindstream.cli.mend.test_repair import FILE, WRONG
 from tests.storage.s3 import S3Server

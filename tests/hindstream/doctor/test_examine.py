@@ -21,7 +21,7 @@ from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import TIMESTAMP
+from statelib.topics.parquet.schema import TIMESTAMP
 from tests.command import hindstream
 from tests.commits import toy
 from tests.commits.toy import DAY

@@ -24,7 +24,7 @@ from statelib.job.lake_topic import load_lake_topic
 from statelib.storage import Storage
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import TIMESTAMP, topic_schema
+from statelib.topics.parquet.schema import TIMESTAMP, topic_schema
 from tests.command import hindstream, run
 from tests.effort import every_other
 from tests.hindstream.projects.topics import RECORDS, TOPICS, make_topic

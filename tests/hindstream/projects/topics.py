@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
+from statelib.topics.parquet.schema import TIMESTAMP, topic_schema
 from statelib.topics.places import archive_path
-from statelib.topics.schema import TIMESTAMP, topic_schema
 
 if TYPE_CHECKING:
     from pathlib import Path

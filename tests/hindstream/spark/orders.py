@@ -15,7 +15,7 @@ from statelib.commits.archives import open_archive
 from statelib.settings.settings import Settings, load_settings
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 from tests.hindstream.spark.orders_job import SINK
 
 JOB_FILE = Path(__file__).with_name("orders_job.py")

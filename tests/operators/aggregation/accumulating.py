@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.operators.aggregation.inputs import Inputs, Updates
+from statelib.operators.aggregation.accumulators.inputs import Inputs, Updates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from statelib.operators.aggregation.accumulators import Accumulator
+    from statelib.operators.aggregation.accumulators.numbers import Accumulator
 
 NOBODY = -1
 

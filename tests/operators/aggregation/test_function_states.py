@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from statelib import ConfigurationError, arg_max, count_distinct, first, last, stddev, top_n
+from statelib.operators.aggregation.accumulators.tagged_bytes import tagged, untagged
 from statelib.operators.aggregation.definition import several, single
 from statelib.operators.aggregation.operator import KeyAggregate
-from statelib.operators.aggregation.tagged_bytes import tagged, untagged
 from statelib.operators.tables.writer import PlainStore
 from tests.operators.task import Record, Task
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
+from statelib.operators.aggregation.accumulators.kernel import NO_SLOT, NO_UPDATE
 from statelib.operators.sessions.kernel import NOT_STORED
 from statelib.operators.sessions.slots_kernel import Assigned, SessionSlots, is_stored
 

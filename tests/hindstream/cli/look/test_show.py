@@ -15,7 +15,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import Settings
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import TIMESTAMP, topic_schema
+from statelib.topics.parquet.schema import TIMESTAMP, topic_schema
 
 TIME = pa.timestamp("us", "UTC")
 VALUE = pa.struct([("n", pa.int64()), ("raw", pa.binary())])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 from tests.command import hindstream
 from tests.terminal import needs_terminals
 from tests.topics.data import topic_records

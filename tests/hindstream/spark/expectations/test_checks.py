@@ -16,7 +16,7 @@ from statelib.operators.windows.definition import TimeWindows
 from statelib.storage import Storage
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 
 SCHEMA = topic_schema(pa.string(), pa.struct([("n", pa.int64()), ("nn", pa.int64())]))
 WINDOWED = topic_schema(

@@ -25,8 +25,8 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
-from statelib.topics.writer import PartitionWriter
+from statelib.topics.parquet.schema import topic_schema
+from statelib.topics.parquet.writer import PartitionWriter
 from tests.hindstream.spark.orders import make_settings
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from statelib.settings.settings import Settings
 from statelib.storage import Storage
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
+from statelib.topics.parquet.schema import topic_schema
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from statelib.serdes import FixedWidthSerde
 from statelib.settings.settings import load_settings
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
+from statelib.topics.parquet.schema import topic_schema
 from statelib.topics.partitioner import partition_for
-from statelib.topics.schema import topic_schema
 from tests.effort import in_turn
 
 if TYPE_CHECKING:

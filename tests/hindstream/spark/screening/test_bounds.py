@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hindstream.spark.expectations.flat_tables import PARTITION, Column, flat_columns, flat_row_group
 from hindstream.spark.screening.bounds import bounds_of, presence_of
-from statelib.topics.missing_counts import KEY
+from statelib.topics.parquet.missing_counts import KEY
 
 INNER = pa.struct([("x", pa.float64()), ("s", pa.string())])
 VALUE = pa.struct([("n", pa.int64()), ("in", INNER), ("raw", pa.binary()), ("tags", pa.list_(pa.int64()))])

@@ -19,9 +19,9 @@ from hindstream.spark.screening.screen import screen_of
 from statelib.columns.row_hash import hash_rows
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
-from statelib.topics.encodings import is_encoded
-from statelib.topics.schema import topic_schema
-from statelib.topics.writer import FileLimits, PartitionWriter
+from statelib.topics.parquet.encodings import is_encoded
+from statelib.topics.parquet.schema import topic_schema
+from statelib.topics.parquet.writer import FileLimits, PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,8 +21,8 @@ from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
-from statelib.topics.schema import topic_schema
-from statelib.topics.writer import PartitionWriter
+from statelib.topics.parquet.schema import topic_schema
+from statelib.topics.parquet.writer import PartitionWriter
 from tests.effort import every_other, examples
 
 if TYPE_CHECKING:

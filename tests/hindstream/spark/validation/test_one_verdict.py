@@ -22,8 +22,8 @@ from hindstream.spark.screening.screen import screen_of
 from hindstream.spark.screening.suspects import find_suspects
 from hindstream.spark.validation.validator import Validator
 from statelib.storage import Storage
-from statelib.topics.schema import topic_schema
-from statelib.topics.writer import PartitionWriter
+from statelib.topics.parquet.schema import topic_schema
+from statelib.topics.parquet.writer import PartitionWriter
 from tests.effort import examples
 
 if TYPE_CHECKING:
