@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NEGATIVE = "negative timestamp"
 _MOST = np.iinfo(np.int64).max
-_NONE = pa.scalar(None, pa.string())
+_NONE = pa.nulls(1, pa.string())[0]  # pa.scalar would import pandas
 
 
 class Extracted(NamedTuple):

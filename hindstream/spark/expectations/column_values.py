@@ -27,6 +27,7 @@ from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 """Of a unit of time; Python knows no shorter time than a microsecond."""
+_FLOATS: dict[pa.DataType, type[np.floating[Any]]] = {
+    pa.float16(): np.float16,
+    pa.float32(): np.float32,
+    pa.float64(): np.float64,
+}
 _BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 
 
@@ -189,7 +195,8 @@ def _other(column: str, name: str, of: pa.DataType, value: Any) -> Any:
             near = float(value)
         except OverflowError:
             near = math.inf if value > 0 else -math.inf
-        return pa.scalar(near, of).as_py() + 0.0  # not -0.0, which some sets tell from 0.0
+        with np.errstate(over="ignore"):  # infinite, in a column of fewer bits
+            return float(_FLOATS[of](near)) + 0.0  # not -0.0, which some sets tell from 0.0
     if pt.is_string(of):
         if not isinstance(value, str):
             raise _misfit(column, name, of, value, "a string")

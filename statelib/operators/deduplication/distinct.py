@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from statelib.stores.spec import StoreSpec
 from statelib.operators.windows.definition import TimeWindows
 
-_ONE = pa.scalar(1, pa.int64())
-
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
@@ -89,7 +87,7 @@ class RunningDistinct:
         (batch,) = inputs
         # An update has the headers of the record that made it: the number of its row takes their place.
         counts = self._counts.process((replace(batch, headers=pa.array(np.arange(len(batch)))),), uptake)
-        first = counts.filter(np.asarray(pc.fill_null(pc.equal(counts.value, _ONE), False)))
+        first = counts.filter(np.asarray(pc.fill_null(pc.equal(counts.value, pa.scalar(1, pa.int64())), False)))
         rows = cast("pa.Array", first.headers)
         taken = self._metrics.accounts.pop("aggregated", 0)
         self._metrics.account("forwarded", len(first))

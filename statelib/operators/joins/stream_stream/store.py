@@ -80,7 +80,8 @@ class JoinColumns:
         return len(self.arrival)
 
 
-NO_ROWS = JoinColumns.of([])
+_NO_BYTES = pa.nulls(0, pa.binary())  # pa.array would import pandas, which whoever has nothing to do can spare
+NO_ROWS = JoinColumns(_NO_BYTES, np.empty(0, np.int64), np.empty(0, np.int64), _NO_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
