@@ -10,6 +10,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.durations import LAST_INSTANT_MS
 
 Every = Literal["hour", "day", "week", "month"]
 
@@ -60,9 +61,12 @@ def time_ms(option: str, text: str) -> int:
         text: ISO 8601 with an offset, a date for its beginning in UTC, or a number of milliseconds since 1970.
 
     Raises:
-        ConfigurationError: It is no time, or does not say of which time zone.
+        ConfigurationError: It is no time, later than any record's, or does not say of which time zone.
     """
     if text.isdecimal():
+        if int(text) > LAST_INSTANT_MS:
+            what = f"no record has a time as late as {text} ms"
+            raise ConfigurationError(what, setting=f"--{option}", next_step="write it like 2013-01-01T00:00Z")
         return int(text)
     time = time_of(option, text, ZoneInfo("UTC") if _DATE.fullmatch(text) else None)
     if time.tzinfo is None:

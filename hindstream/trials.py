@@ -21,15 +21,18 @@ from hindstream.console.progress import Progress
 from hindstream.report.ledger_differences import ledger_sentences
 from hindstream.runs import now_ms, open_warehouse, split_commit
 from hindstream.spark.phases.pipeline import run_slice
-from statelib.commits.forks import forked_from, forks_of, holder_of, is_being_dropped, read_reference
+from statelib.commits.forks import ancestors, forked_from, forks_of, holder_of, is_being_dropped, read_reference
 from statelib.commits.job_names import check_job_name
+from statelib.commits.layout import Runs, late_topic, quarantine_topic
+from statelib.commits.standing import standing_commit
 from statelib.commits.versions.drop_fork import drop_fork
 from statelib.commits.versions.fork import fork, fork_from_beginning
+from statelib.commits.versions.sink_history import sink_history
 from statelib.commits.versions.trials import old_name, plan_trial
 from statelib.comparison.fields import Rules
 from statelib.comparison.jobs import compare_jobs
 from statelib.comparison.matches import Resources
-from statelib.comparison.sinks import JobCommit
+from statelib.comparison.sinks import JobCommit, check_known
 from statelib.comparison.times import Interval
 from statelib.documents.upkeep import Trial as TrialMark
 from statelib.errors.kinds import ConfigurationError, HindstreamError
@@ -137,6 +140,31 @@ def compared(trial: Trial) -> tuple[JobCommit, JobCommit]:
     """The job and the version that is tried, where they are compared."""
     old = JobCommit(trial.old.fork) if trial.old is not None else JobCommit(*trial.at) if trial.at is not None else None
     return old or JobCommit(trial.job), JobCommit(trial.new.fork)
+
+
+def check_compared(warehouse: Storage, trial: Trial, new: Job, sinks: Sequence[str], stores: Sequence[str]) -> None:
+    """Makes sure that there will be what is to be compared, before anything is replayed.
+
+    Args:
+        warehouse: Root of all durable data.
+        trial: What is tried.
+        new: The job's other version.
+        sinks: See `statelib.comparison.sinks.compare_sinks`.
+        stores: See `statelib.comparison.stores.compare_stores`.
+
+    Raises:
+        ConfigurationError: One of them has no such sink, or store.
+    """
+    job, commit = trial.at or (trial.job, None)
+    there = sink_history(warehouse, job, commit)
+    aside = {topic for name in ancestors(warehouse, job) for topic in (late_topic(name), quarantine_topic(name))}
+    begun = sink_history(warehouse, trial.new.job, trial.new.commit) if trial.new.commit else {}
+    check_known("sink", sinks, there, {*new.topology.sink_topics, *aside, *begun}, (job, new.name))
+    described = Runs(warehouse, job).topology(standing_commit(warehouse, job, commit).fingerprint)
+    if described is not None:
+        tasks = (processor for sub in new.topology.sub_topologies for processor in sub.processors)
+        of_new = {store.name for processor in tasks for store in processor.spec.state_stores()}
+        check_known("store", stores, {store.name for store in described.stores}, of_new, (job, new.name))
 
 
 def sampled(trial: Trial) -> KeySample | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +13,12 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
+
+
+def no_more_than_indices(limit: int | None) -> int | None:
+    """A number of rows to show: beyond what an index can be it means all."""
+    return None if limit is None else min(limit, sys.maxsize)
+
 
 Stopped = Annotated[
     bool,
@@ -69,7 +76,9 @@ Since = Annotated[
     typer.Option("--since", metavar="TIME", help="Only rows from this time on: of a window its start counts."),
 ]
 RowsUntil = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only rows before this time.")]
-Examples = Annotated[int, typer.Option("--limit", min=0, help="Number of examples of each kind.")]
+Examples = Annotated[
+    int, typer.Option("--limit", min=0, callback=no_more_than_indices, help="Number of examples of each kind.")
+]
 Page = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write the comparison as a page, for a review.")]
 
 

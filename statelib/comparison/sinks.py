@@ -17,7 +17,7 @@ from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from statelib.comparison.difference import Difference
     from statelib.comparison.matches import Resources, Way
@@ -167,6 +167,30 @@ def _is_of_table(sink: NodeDescription, nodes: Mapping[str, NodeDescription]) ->
     return False
 
 
+def check_known(
+    what: str, asked: Iterable[str], of_a: Collection[str], of_b: Collection[str], jobs: tuple[str, str]
+) -> None:
+    """Makes sure that both jobs have what is asked for by name: ``NAME``, or ``A=B``.
+
+    Args:
+        what: What it is, for the error: ``sink`` or ``store``.
+        asked: The names.
+        of_a: Those that A has.
+        of_b: Those that B has.
+        jobs: What both are called, for the error.
+
+    Raises:
+        ConfigurationError: One is not there.
+    """
+    kind = "topic" if what == "sink" else what
+    for given in asked:
+        one, _, other = given.partition("=")
+        for name, known, job in ((one, of_a, jobs[0]), (other or one, of_b, jobs[1])):
+            if name not in known:
+                step = did_you_mean(name, sorted(known), "one of:")
+                raise ConfigurationError(f"the job has no such {what}", **{"job": job, kind: name}, next_step=step)
+
+
 def _matched(histories: Sequence[Mapping[str, object]], a: str, b: str) -> list[tuple[str, str]]:
     same = histories[0].keys() & histories[1].keys()  # a fork's topics have the names of the job at the beginning
     by_base = [
@@ -191,9 +215,6 @@ def _named(sinks: Sequence[str], histories: Sequence[Mapping[str, object]], a: s
     for name in sinks:
         one, given, other = name.partition("=")
         pair = one, other if given else counterparts.get(one, one)
-        for topic, history, job in zip(pair, histories, (a, b), strict=True):
-            if topic not in history:
-                step = did_you_mean(topic, sorted(history), "one of:")
-                raise ConfigurationError("the job has no such sink", job=job, topic=topic, next_step=step)
+        check_known("sink", ["=".join(pair)], histories[0], histories[1], (a, b))
         pairs.append(pair)
     return pairs

@@ -7,6 +7,10 @@ from datetime import UTC, datetime, timedelta
 from statelib.errors.kinds import ConfigurationError
 
 MILLISECOND = timedelta(milliseconds=1)
+
+LAST_INSTANT_MS = (2**63 - 1) // 1000
+"""The last time that a setting may name: no record has a later one (`statelib.columns.times`)."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
-from statelib.settings.durations import ms_since_1970
+from statelib.settings.durations import LAST_INSTANT_MS, ms_since_1970
 from statelib.settings.storage_options import CREDENTIAL, LIMIT_SETTINGS, credential_variable, plain_name
 
 _UNITS = {
@@ -86,7 +86,10 @@ def _duration(value: object) -> object:
     if isinstance(value, (int, float)) or (isinstance(value, str) and re.fullmatch(r"[\d.]+", value)):
         raise ValueError("the time span has no unit: write 7d, 36h or 90min")
     if isinstance(value, str) and (match := re.fullmatch(r"(\d+) ?(s|min|h|d|w)", value)):
-        return int(match[1]) * _UNITS[match[2]]
+        try:
+            return int(match[1]) * _UNITS[match[2]]
+        except OverflowError:
+            raise ValueError(f"the time span is longer than {timedelta.max.days}d") from None
     return value
 
 
@@ -102,7 +105,7 @@ def _span_or_instant(value: object) -> object:
 Address = Annotated[str, AfterValidator(_without_user)]
 """A directory or URL without credentials."""
 
-Instant = Annotated[int, BeforeValidator(_milliseconds)]
+Instant = Annotated[Annotated[int, Field(le=LAST_INSTANT_MS)], BeforeValidator(_milliseconds)]
 """Milliseconds since 1970; a text or ``datetime`` must say its time zone."""
 
 LatestTime = Annotated[Annotated[timedelta, Field(ge=timedelta(0))] | datetime, BeforeValidator(_span_or_instant)]

@@ -101,7 +101,11 @@ def test_times_as_milliseconds() -> None:
     day = 1_370_044_800_000
     for text in ("2013-06-01", "2013-06-01T02:00+02:00", "2013-06-01T00:00Z", str(day)):
         assert time_ms("since", text) == day
-    for text, message in (("2013-06-01T00:00", "has no time zone"), ("June", "'June' is no time")):
+    for text, message in (
+        ("2013-06-01T00:00", "has no time zone"),
+        ("June", "'June' is no time"),
+        ("9" * 20, "no record"),
+    ):
         with pytest.raises(ConfigurationError, match=message) as refused:
             time_ms("since", text)
         assert refused.value.place == {"setting": "--since"}

@@ -188,8 +188,13 @@ def test_a_fork_that_is_kept_goes_on(pipeline, tries, tmp_path) -> None:
     (("--against", "counting@4", "--to", "80000"), "two ends of the trial are given"),
     (("--against", "elsewhere"), "the job has no commits"),
     (("--against", "counting@9"), "there is no such commit"),
+    (("--sink", "count"), "the job has no such sink"),
+    (("--sink", "counts=count"), "the job has no such sink"),
+    (("--store", "count"), "the job has no such store"),
+    (("--page", "nowhere/page.html"), "the page cannot be written"),
 ])  # fmt: skip
-def test_what_is_refused(pipeline, tries, arguments, told) -> None:
+def test_what_is_refused_before_anything_is_replayed(pipeline, tries, monkeypatch, arguments, told) -> None:
+    monkeypatch.setattr("hindstream.cli.versions.try_version.begin", None)
     before = paths(pipeline.warehouse)
     with pytest.raises(ConfigurationError, match=told):
         tries("new.py:job", *arguments)

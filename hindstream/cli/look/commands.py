@@ -19,6 +19,7 @@ from hindstream.cli.arguments import (
     Warehouse,
     given_settings,
     job_name,
+    no_more_than_indices,
 )
 from statelib.errors.kinds import ConfigurationError
 
@@ -79,7 +80,10 @@ def show(
     ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Number of records; default: 20, or all records of a key.")
+        int | None,
+        typer.Option(
+            min=1, callback=no_more_than_indices, help="Number of records; default: 20, or all records of a key."
+        ),
     ] = None,
     output: Annotated[Literal["table", "json", "csv"], typer.Option(help="Output format.")] = "table",
     warehouse: Warehouse = None,
@@ -209,7 +213,10 @@ def inspect(
     ] = None,
     as_of: Annotated[str | None, typer.Option(help="At this time: ISO 8601 with time zone; default: latest.")] = None,
     commit: Annotated[int | None, typer.Option(help="At this commit; default: the newest.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Number of rows; default: 20, or all rows of a key.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, callback=no_more_than_indices, help="Number of rows; default: 20, or all rows of a key."),
+    ] = None,
     output: Annotated[Literal["table", "json", "csv"], typer.Option(help="Output format.")] = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
@@ -245,7 +252,10 @@ def explain(
     record: Annotated[
         str | None, typer.Option("--record", metavar="PARTITION:OFFSET", help="This record of the sink, not a key's.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Number of source records to show of each kind.")] = _FEW_ROWS,
+    limit: Annotated[
+        int,
+        typer.Option(min=1, callback=no_more_than_indices, help="Number of source records to show of each kind."),
+    ] = _FEW_ROWS,
     page: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write the explanation as a page, with a drawing.")
     ] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hindstream.cli.arguments import check_page
 from hindstream.cli.versions.diff import show_difference
 from hindstream.cli.versions.try_version import check_name_is_free, drop_dead, ended_by_signals, told
 from hindstream.console.numbers import count_text
@@ -71,6 +72,8 @@ def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Outp
         Exit: With code 1: the question was answered with no.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
+    if asked.page is not None:
+        check_page(asked.page)
     corrected, out = load_job(wanted.job), Results(output)
     drop_dead(corrected.name, settings)
     start_ms = time_ms("from", wanted.start)

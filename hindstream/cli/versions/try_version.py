@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hindstream.cli.arguments import check_page
 from hindstream.cli.versions.diff import print_difference
 from hindstream.slices import time_ms
-from hindstream.trials import Against, begin, compared, drop_dead_trials, dropped_at_the_end, planned, replay, sampled
+from hindstream.trials import (
+    Against,
+    begin,
+    check_compared,
+    compared,
+    drop_dead_trials,
+    dropped_at_the_end,
+    planned,
+    replay,
+    sampled,
+)
 from statelib.columns.times import instant_text
 from statelib.commits.layout import CommitLog
 from statelib.errors.counted import counted
@@ -66,6 +77,8 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     _check_sample(tried, asked)
+    if asked.page is not None:
+        check_page(asked.page)
     new = load_job(tried.new)
     against = Against.of(tried.against, new)
     drop_dead(against.job, settings)
@@ -75,6 +88,7 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
     trial = planned(
         warehouse, new, against, tried.fork, start_ms=start_ms, end_ms=end_ms, sample_keys=tried.sample_keys
     )
+    check_compared(warehouse, trial, new, asked.sinks, asked.stores or ())
     asked = replace(asked, within=replace(asked.within, keys=sampled(trial)))
     if tried.keep:
         check_name_is_free(warehouse, tried.fork)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from hindstream.demo import NAME
 from statelib.settings.settings import Settings
@@ -208,3 +209,18 @@ def test_ctrl_c_says_what_comes_next(tmp_path) -> None:
     ended = hindstream("describe", "job.py:job", cwd=tmp_path)
     assert ended.returncode == 130
     assert ended.stderr.strip() == "hindstream: interrupted. Next: run the same command again, it continues"
+
+
+def test_no_number_of_rows_is_too_large() -> None:
+    from hindstream.cli.main import app  # noqa: PLC0415
+
+    limits = {
+        name: option
+        for name, command in typer.main.get_command(app).commands.items()
+        for option in command.params
+        if option.name == "limit"
+    }
+    assert {"diff", "explain", "inspect", "repair", "show", "try"} <= limits.keys()
+    for option in limits.values():
+        for given in (10**30, 3):
+            assert option.callback(None, option, given) == min(given, sys.maxsize)

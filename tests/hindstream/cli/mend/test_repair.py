@@ -103,6 +103,13 @@ def test_no_leaves_all_as_it_was(folder):
     assert files(job) == before
 
 
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_replayed(folder, monkeypatch):
+    monkeypatch.setattr("hindstream.cli.mend.repair.begin", None)
+    job = run_of(folder, "job", 2)
+    done = called(job, "repair", "right.py:job", "--from", "41000", "--page", "nowhere/page.html", caught=True)
+    assert "the page cannot be written" in str(done.exception)
+
+
 def test_for_a_program(folder):
     job = run_of(folder, "job", 2)
     done = called(job, "repair", "right.py:job", "--from", "41000", "--yes", "--output", "json", "--keep", "corrected")
