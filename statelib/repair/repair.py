@@ -88,7 +88,7 @@ def repair(
     head, made = standing_commit(warehouse, job), standing_commit(warehouse, fork)
     by = RepairedBy(job=fork, commit=made.commit)
     publish(warehouse, job)
-    if head.repaired_by == by:
+    if head.repaired_by == by and _is_of(made, head):
         return _done(warehouse, head)
     check_fork(warehouse, head, made)
     check_no_other_run(warehouse, head, by, supersede=supersede)
@@ -96,7 +96,9 @@ def repair(
     described = check_topologies(warehouse, head, made)
     check_state_stored(warehouse, made, "run the fork anew")
     runs = Runs(warehouse, job)
-    plan = runs.settle(_plan(warehouse, head, made, by, now_ms), lambda last: last.repaired_by == by, "repair")
+    plan = runs.settle(
+        _plan(warehouse, head, made, by, now_ms), lambda last: last.repaired_by == by and _is_of(made, last), "repair"
+    )
     of_job = described_for_job(described, fork)
     warehouse.put_if_absent(runs.layout.topology(made.fingerprint), of_job.encode())
     states = {task_id: _own_state(warehouse, plan, task_id, task, fork) for task_id, task in made.tasks.items()}
@@ -124,6 +126,11 @@ def repair(
     standing = CommitLog(warehouse, job).claim(new, "repair")
     publish(warehouse, job)
     return _done(warehouse, standing)
+
+
+def _is_of(made: Commit, begun: Commit | Plan) -> bool:
+    """Whether a repair was of this very commit of a fork: another fork may have got the name since."""
+    return made.created_at_ms <= begun.created_at_ms
 
 
 def _done(warehouse: Storage, standing: Commit) -> Repaired:

@@ -344,6 +344,26 @@ def test_killed_at_a_step(wrong_and_right, tmp_path, name, then):
     assert {entry.path for entry in job.warehouse.list("jobs/job/state")} <= held
 
 
+@pytest.mark.parametrize("name", every_other(REPAIR))
+def test_another_fork_of_the_name_is_another_repair(tmp_path, name):
+    """One that was wrong itself was dropped, after its repair or within it, and its name given to another."""
+    job = run(tmp_path / "job", 3, CUTS, 2, topology(45))
+    never = run(tmp_path / "never", 3, CUTS, 4, topology(45))
+    forked(job, tmp_path / "wrong", "fix", 2, topology(40)).run(CUTS[-1])
+    with at(name, kill), pytest.raises(Killed):
+        repair(job.warehouse, "job", "fix", Resources(tmp_path), attempt=new(), now_ms=7)
+    drop_fork(job.warehouse, "fix", now_ms=8)
+    fixing = forked(job, tmp_path / "fix", "fix", 2, job.topology)
+    fixing.now_ms = 9
+    fixing.run(CUTS[-1])
+    done = repair(job.warehouse, "job", "fix", Resources(tmp_path), attempt=new(), now_ms=10)
+    for check in done.checks:
+        if check.topic in TABLES:
+            told = sum(check.observed[kind] for kind in ("added", "taken_back", "changed"))
+            assert told == done.records[check.topic]
+    assert outcome(job) == outcome(never)
+
+
 def test_a_fork_that_has_not_come_as_far_is_refused(tmp_path):
     job = run(tmp_path / "job", 2, CUTS, 2, topology(45))
     fixing = forked(job, tmp_path / "fix", "fix", 2, job.topology)

@@ -77,6 +77,7 @@ class Pipeline:
         self._changelogs = changelogs
         self._max_future = max_future
         self._sample_keys = sample_keys
+        self.now_ms = 0
 
     def with_settings(self, **settings: Any) -> Pipeline:
         """The same job with some settings changed."""
@@ -122,7 +123,7 @@ class Pipeline:
         return plan(
             self,
             self.warehouse,
-            now_ms=0,
+            now_ms=self.now_ms,
             until_ms=until_ms,
             end_offsets=end_offsets,
             end_of_input=end_of_input,
@@ -158,7 +159,7 @@ class Pipeline:
         record_audit(
             self.warehouse, planned, Audit(run_id=planned.run_id, success=True, checks=(), data_docs=None, seconds=0)
         )
-        commit(self.warehouse, planned, now_ms=0)
+        commit(self.warehouse, planned, now_ms=self.now_ms)
         publish(self.warehouse, self.name)
         return staged
 

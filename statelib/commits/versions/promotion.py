@@ -110,7 +110,8 @@ def promote(
 def go_back(warehouse: Storage, over: str, *, now_ms: int) -> Promotion:
     """Takes the last promotion back that has not been taken back yet; who is behind or not published serves again too.
 
-    A fork is passed over that has been dropped since, or lost the beginning of its history by a rollback.
+    A fork is passed over that has been dropped since, even if another one has its name now, or that has lost the
+    beginning of its history by a rollback.
 
     Raises:
         ConfigurationError: Nothing is promoted over the job.
@@ -127,7 +128,7 @@ def go_back(warehouse: Storage, over: str, *, now_ms: int) -> Promotion:
         undone = standing.pop()
         before = standing[-1].serving if standing else over
         head = CommitLog(warehouse, before).head()
-        can_be_read = before == over or _is_whole(warehouse, before)
+        can_be_read = before == over or (_is_still_there(warehouse, standing[-1]) and _is_whole(warehouse, before))
         if head is not None and can_be_read and not is_being_dropped(warehouse, before):
             number = made[-1].number + 1
             back = Promotion(
@@ -216,6 +217,12 @@ def _check_history_stays(warehouse: Storage, new: str) -> None:
             step_ = f"end it, then promote: hindstream state rollback {job} --to {to}"
             raise ConfigurationError(what, job=new, next_step=step_)
     sink_history(warehouse, new)
+
+
+def _is_still_there(warehouse: Storage, made: Promotion) -> bool:
+    """Whether the job that was promoted is the one that has its name now."""
+    first = CommitLog(warehouse, made.serving).read_if_present(1)
+    return first is not None and first.created_at_ms <= made.at_ms
 
 
 def _is_whole(warehouse: Storage, job: str) -> bool:

@@ -93,6 +93,15 @@ def test_a_fork_that_is_gone_is_passed_over_on_the_way_back(forked, run):
     assert go_back(forked, "counting", now_ms=9).serving == "counting"
 
 
+def test_another_fork_of_the_name_is_passed_over_on_the_way_back(forked, run):
+    fork(forked, "counting", "other", now_ms=5)
+    promote(forked, "new", "counting", now_ms=6)
+    promote(forked, "other", "counting", now_ms=7)
+    drop_fork(forked, "new", now_ms=8)
+    fork(forked, "other", "new", now_ms=9)
+    assert go_back(forked, "counting", now_ms=10).serving == "counting"
+
+
 def test_promoted_while_the_fork_is_dropped_readers_can_go_back(forked):
     """The fork was not being dropped when the promotion looked; the drop is repeated when nobody reads the fork."""
     looked = at("drop.before-record", lambda: refused_or_done(lambda: promote(forked, "new", "counting", now_ms=7)))
