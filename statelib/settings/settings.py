@@ -243,6 +243,12 @@ class Settings(BaseSettings):
         description="how long merged files stay for running queries, and for Delta's time travel",
     )
 
+    openlineage: bool = Field(
+        default=False,
+        description="whether runs are told to OpenLineage, as its client is configured: by OPENLINEAGE_URL or "
+        "openlineage.yml",
+    )
+
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property

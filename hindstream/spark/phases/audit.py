@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindstream.lineage.reported import reported
 from hindstream.runs import find_replay, open_warehouse
 from hindstream.spark.expectations.checks import FILES
 from hindstream.spark.phases import report
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@reported("audit")
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
     """Audits a run that has staged its result; the outcome is stored as the run's ``audit.json``.
 

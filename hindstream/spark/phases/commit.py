@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.lineage.reported import reported
 from hindstream.runs import find_plan, now_ms, open_warehouse
 from hindstream.spark.phases.command import phase_main
 from hindstream.spark.phases.telemetry import export
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@reported("commit")
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Commit:
     """Commits an audited run and exports its metrics (`telemetry`); a repeat gives the commit that is there.
 

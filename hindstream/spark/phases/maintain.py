@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.lineage.reported import reported
 from hindstream.runs import file_policy, now_ms, open_warehouse, retention
 from hindstream.spark.phases.command import phase_main
 from hindstream.spark.session.session import may_be_cluster
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@reported("maintain")
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained:  # noqa: ARG001
     """Expires old checkpoints, and what dead runs and, on this host, dead readers left behind; merges small files.
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from hindstream.lineage.reported import all_reported
 from hindstream.report.layout import report_path
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import audit, commit, maintain, plan, publish, replay, report
@@ -57,6 +58,7 @@ class _Stopwatch:
             self.seconds[phase] = time.perf_counter() - started
 
 
+@all_reported
 def run_slice(
     job: Job, settings: Settings, until_ms: int | None = None, *, end_offsets: EndOffsets | None = None
 ) -> SliceResult | NothingToDo:

@@ -6,6 +6,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hindstream.lineage.reported import published_late, reported
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.expectations.plan_time import check_expectations
 from hindstream.spark.phases.command import phase_main
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@reported("plan")
 def run(
     job: Job,
     settings: Settings,
@@ -54,6 +56,7 @@ def run(
     warehouse = open_warehouse(settings)
     for made_good in publish(warehouse, job.name):
         _log.info("%s: published commit %d to %s, late", job.name, made_good.commit, made_good.topic)
+        published_late(job, settings, made_good.commit)
     check_expectations(job, warehouse, settings.semantics)
     head = CommitLog(warehouse, job.name).head()
     planned = planner(job, settings, warehouse)(

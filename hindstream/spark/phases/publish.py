@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.lineage.reported import reported
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases.command import phase_main
 from statelib.commits import publish as publish_commits
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@reported("publish")
 def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Published, ...]:  # noqa: ARG001
     """Publishes every commit that the sinks' archives lack, and what topics of Kafka lack; a repeat changes nothing.
 

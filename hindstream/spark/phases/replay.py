@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from hindstream.lineage.reported import reported
 from hindstream.runs import find_replay, now_ms, open_warehouse
 from hindstream.spark.phases.command import phase_main
 from hindstream.spark.phases.replay_here import replay_here
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@reported("replay")
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     """Replays a run. A run that has staged its result already is left as it is.
 
