@@ -120,7 +120,7 @@ class Datasets:
             "storage": storage_dataset.StorageDatasetFacet("delta", "parquet"),
         }
         if (archive := self._archives.get(topic)) is not None:
-            facets["schema"] = _schema(archive)
+            facets["schema"] = schema_of(archive)
         if version is not None:
             facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(str(version))
         return facets
@@ -167,7 +167,7 @@ class Datasets:
                 continue
             facets: dict[str, DatasetFacet] = {"datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("TOPIC")}
             if (archive := self._archives.get(topic.archive_name)) is not None:
-                facets["schema"] = _schema(archive)
+                facets["schema"] = schema_of(archive)
             facets |= self._column_lineage(topic.archive_name)
             yield OutputDataset(*kafka_topic(servers or "", topic.name), facets=facets)
 
@@ -203,7 +203,8 @@ def _transformation(use: str, *, is_assumed: bool) -> column_lineage_dataset.Tra
     )
 
 
-def _schema(archive: TopicArchive) -> schema_dataset.SchemaDatasetFacet:
+def schema_of(archive: TopicArchive) -> schema_dataset.SchemaDatasetFacet:
+    """The columns of an archive."""
     columns = [(".".join(path), str(of)) for path, of in leaves(archive.schema)]
     fields = [
         schema_dataset.SchemaDatasetFacetFields(name, of, ordinal_position=place)

@@ -68,7 +68,7 @@ class RunEvents:
         staged, audit = runs.staged(plan.run_id), runs.audit(plan.run_id)
         former = self._former(plan)
         data = Datasets(self.job, self.settings, warehouse, plan, staged, former, is_published=state == "COMPLETE")
-        facets = self._run_facets(error) | _nominal_time(plan, former) | self._parent(self.parent)
+        facets = run_facets(self.settings, error, self.parent) | _nominal_time(plan, former)
         if audit is not None:
             facets["test"] = _tests(audit)
         facets["hindstream"] = _own_facet(plan)
@@ -88,7 +88,7 @@ class RunEvents:
                 inputs = data.audited(audit)
         run = self._run(plan)
         above = Parent(run, run if self.parent is None else self.parent.root)
-        facets = self._run_facets(error) | _nominal_time(plan, former) | self._parent(above)
+        facets = run_facets(self.settings, error, above) | _nominal_time(plan, former)
         return self._event(
             state, at_ms, self._run(plan, phase).run_id, f"{self.job.name}.{phase}", "TASK", facets, inputs
         )
@@ -100,10 +100,12 @@ class RunEvents:
         outputs = [
             OutputDataset(*dataset_at(warehouse.uri(topic_path(topic)))) for topic in self.job.topology.sink_topics
         ]
-        above = self._parent(self.parent)
+        states: list[tuple[State, str | None]] = [("START", None), ("FAIL", error)]
         return [
-            self._event("START", at_ms, run_id, self.job.name, "JOB", self._run_facets(None) | above, [], outputs),
-            self._event("FAIL", at_ms, run_id, self.job.name, "JOB", self._run_facets(error) | above, [], outputs),
+            self._event(
+                state, at_ms, run_id, self.job.name, "JOB", run_facets(self.settings, what, self.parent), [], outputs
+            )
+            for state, what in states
         ]
 
     def _run(self, plan: Plan, phase: str = "") -> RunName:
@@ -129,7 +131,7 @@ class RunEvents:
         outputs: list[OutputDataset] | None = None,
     ) -> RunEvent:
         return RunEvent(
-            eventTime=_time_text(at_ms),
+            eventTime=time_text(at_ms),
             run=Run(run_id, facets),
             job=LineageJob(self.namespace, job, self._job_facets(kind)),
             eventType=RunState[state],
@@ -145,30 +147,30 @@ class RunEvents:
             facets["sourceCodeLocation"] = place
         return facets
 
-    def _run_facets(self, error: str | None) -> dict[str, RunFacet]:
-        spark = self.settings.engine == "spark"
-        facets: dict[str, RunFacet] = {
-            "processing_engine": processing_engine_run.ProcessingEngineRunFacet(
-                version=version("pyspark") if spark else _VERSION,
-                name="spark" if spark else "hindstream",
-                openlineageAdapterVersion=_VERSION,
-            )
-        }
-        if error is not None:
-            facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(error, "python")
-        return facets
 
-    def _parent(self, above: Parent | None) -> dict[str, RunFacet]:
-        if above is None:
-            return {}
+def run_facets(settings: Settings, error: str | None, above: Parent | None) -> dict[str, RunFacet]:
+    """What every run has: its engine, its error, and the run above it."""
+    spark = settings.engine == "spark"
+    facets: dict[str, RunFacet] = {
+        "processing_engine": processing_engine_run.ProcessingEngineRunFacet(
+            version=version("pyspark") if spark else _VERSION,
+            name="spark" if spark else "hindstream",
+            openlineageAdapterVersion=_VERSION,
+        )
+    }
+    if error is not None:
+        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(error, "python")
+    if above is not None:
         root = parent_run.Root(
             parent_run.RootRun(above.root.run_id), parent_run.RootJob(above.root.namespace, above.root.job)
         )
         run, job = parent_run.Run(above.run.run_id), parent_run.Job(above.run.namespace, above.run.job)
-        return {"parent": parent_run.ParentRunFacet(run, job, root)}
+        facets["parent"] = parent_run.ParentRunFacet(run, job, root)
+    return facets
 
 
-def _time_text(time_ms: int) -> str:
+def time_text(time_ms: int) -> str:
+    """Milliseconds since 1970 as events have times."""
     return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -176,7 +178,7 @@ def _nominal_time(plan: Plan, former: Commit | None) -> dict[str, RunFacet]:
     """The slice in event time; the first one has no beginning, and is left out."""
     if former is None or former.until_ms is None or plan.until_ms is None:
         return {}
-    start, end = _time_text(former.until_ms), _time_text(plan.until_ms)
+    start, end = time_text(former.until_ms), time_text(plan.until_ms)
     return {"nominalTime": nominal_time_run.NominalTimeRunFacet(start, end)}
 
 

@@ -15,11 +15,10 @@ A phase that fails sends FAIL, or ABORT where another driver was quicker. Only r
 from __future__ import annotations
 
 import functools
-import logging
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from hindstream.lineage.wanted import emission_if_wanted, sent_before_return
 from hindstream.runs import find_plan, now_ms, open_warehouse
 from statelib.commits import CommitLog, Runs
 from statelib.documents.plans import Plan
@@ -33,15 +32,12 @@ if TYPE_CHECKING:
     from hindstream.lineage.emission import Emission
     from hindstream.lineage.events import RunEvents, State
     from statelib.job.job import Job
+    from statelib.job.kafka_topic import KafkaTopic
     from statelib.settings.settings import Settings
 
 Phase = Literal["plan", "replay", "audit", "commit", "publish", "maintain"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
-
-_log = logging.getLogger(__name__)
-_is_inside: ContextVar[bool] = ContextVar("is_inside", default=False)
-_missing_told: list[bool] = []
 
 
 def reported(phase: Phase) -> Callable[[F], F]:
@@ -53,11 +49,11 @@ def reported(phase: Phase) -> Callable[[F], F]:
     def decorate(run: F) -> F:
         @functools.wraps(run)
         def telling(job: Job, settings: Settings, *args: Any, **kwargs: Any) -> Any:
-            if not settings.openlineage or (on_way := _emission()) is None:
+            if (on_way := emission_if_wanted(settings)) is None:
                 return run(job, settings, *args, **kwargs)
             asked = args[0] if args else kwargs.get("run_id")
             reporter = _Reporter(phase, job, settings, on_way, asked)
-            with _waiting(settings):
+            with sent_before_return(settings):
                 reporter.begins()
                 try:
                     result = run(job, settings, *args, **kwargs)
@@ -77,7 +73,7 @@ def all_reported(run: F) -> F:
 
     @functools.wraps(run)
     def waiting(job: Job, settings: Settings, *args: Any, **kwargs: Any) -> Any:
-        with _waiting(settings):
+        with sent_before_return(settings):
             return run(job, settings, *args, **kwargs)
 
     return cast("F", waiting)
@@ -85,37 +81,27 @@ def all_reported(run: F) -> F:
 
 def published_late(job: Job, settings: Settings, commit: int) -> None:
     """Tells that a commit was published after all, by the plan of the next run."""
-    if settings.openlineage and (on_way := _emission()) is not None:
+    if (on_way := emission_if_wanted(settings)) is not None:
         run_id = CommitLog(open_warehouse(settings), job.name).read(commit).run_id
         _Reporter("publish", job, settings, on_way, run_id).done(None)
 
 
 @contextmanager
-def _waiting(settings: Settings) -> Iterator[None]:
-    if not settings.openlineage or _is_inside.get():
-        yield
-        return
-    token = _is_inside.set(True)
-    try:
-        yield
-    finally:
-        _is_inside.reset(token)
-        if (on_way := _emission()) is not None:
-            on_way.wait()
+def copy_reported(topic: KafkaTopic, settings: Settings) -> Iterator[Callable[[], None]]:
+    """Tells of a copy of a topic of Kafka, unless it says, by a call of what it gets, that there was nothing new."""
+    is_new, began_ms, error = [True], now_ms(), None
+    with sent_before_return(settings):
+        try:
+            yield is_new.clear
+        except Exception as raised:
+            error = str(raised)
+            raise
+        finally:
+            ended_ms = now_ms()
+            if is_new and (on_way := emission_if_wanted(settings)) is not None:
+                from hindstream.lineage.copies import of_copy  # noqa: PLC0415 - an extra
 
-
-def _emission() -> Emission | None:
-    """None: the client of OpenLineage is not there, or cannot be set up; which is said once."""
-    try:
-        from hindstream.lineage.emission import emission  # noqa: PLC0415 - an extra
-
-        return emission()
-    except Exception as error:  # noqa: BLE001 - of its configuration too; the run is worth more
-        if not _missing_told:
-            _missing_told.append(True)
-            step = "pip install 'hindstream[openlineage]', or check openlineage.yml (docs/lineage.md)"
-            _log.warning("OpenLineage is told nothing: %s. Next: %s", error, step)
-        return None
+                on_way.submit(lambda: of_copy(topic, settings, began_ms, ended_ms, error))
 
 
 class _Reporter:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hindstream.kafka.properties import CREDENTIALS, variable_of
+from hindstream.lineage import emission
 from hindstream.spark.kafka import archive as archive_module
 from hindstream.spark.kafka.archive import archive_topics
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
@@ -22,6 +23,7 @@ from statelib.settings.settings import load_settings
 from statelib.topics.archive import TopicArchive
 from statelib.topics.kafka_copy import KafkaCopy
 from tests.conftest import ROOT
+from tests.hindstream.lineage.receiver import receiver
 from tests.kafka.cluster import Message
 from tests.kafka.maven import build
 
@@ -100,6 +102,20 @@ def copy(topic: KafkaTopic, settings: Settings) -> Copied:
 def archived(settings: Settings, name: str) -> list[dict[str, object]]:
     found = TopicArchive.open(f"{settings.warehouse}/topics/{name}")
     return [{"partition": p} | row for p in range(found.partitions) for row in found.reader(p).read_all().to_pylist()]
+
+
+def test_openlineage_is_told_of_new_records(cluster: Cluster, tmp_path: Path, unique: str, monkeypatch) -> None:
+    name = cluster.create_topic(unique)
+    cluster.produce(name, [numbered(1)])
+    settings = with_settings(tmp_path, cluster, openlineage=True)
+    monkeypatch.setattr(emission, "_of_process", {})
+    with receiver(monkeypatch) as events:
+        copy(topic_of(name), settings)
+        copy(topic_of(name), settings)
+    assert [event["eventType"] for event in events] == ["START", "COMPLETE"]
+    (source,), (archive,) = events[1]["inputs"], events[1]["outputs"]
+    assert (source["namespace"], source["name"]) == (f"kafka://{cluster.settings['bootstrap.servers']}", name)
+    assert [field["name"] for field in archive["facets"]["schema"]["fields"]][2:4] == ["key", "value.n"]
 
 
 def test_all_that_a_record_has(cluster: Cluster, settings: Settings, unique: str) -> None:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.consumer import range_batches
+from hindstream.lineage.reported import copy_reported
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.frames.arrow_batches import arrow_batches, records_for
 from hindstream.spark.kafka.copy_range import RangeCopier, Written
@@ -86,7 +87,11 @@ def archive_topics(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator
     carry_user_code()
     cluster = Cluster(settings)
     for topic in topics:
-        yield _TopicArchiver(topic, cluster, settings).run()
+        with copy_reported(topic, settings) as nothing_new:
+            copied = _TopicArchiver(topic, cluster, settings).run()
+            if not copied.ranges:
+                nothing_new()
+        yield copied
 
 
 class _TopicArchiver:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openlineage.client import OpenLineageClient
 
-from hindstream.lineage import emission, reported
+from hindstream.lineage import emission, wanted
+from hindstream.lineage.reported import copy_reported
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import audit, commit, pipeline, plan, publish, replay
 from statelib.commits import CommitLog
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 def own_process(monkeypatch) -> None:
     """As if it had told nothing yet."""
     monkeypatch.setattr(emission, "_of_process", {})
-    monkeypatch.setattr(reported, "_missing_told", [])
+    monkeypatch.setattr(wanted, "_missing_told", [])
     for name in ("PARENT_ID", "ROOT_PARENT_ID", "CONTEXT", "NAMESPACE", "URL"):
         monkeypatch.delenv(f"OPENLINEAGE_{name}", raising=False)
 
@@ -235,6 +236,25 @@ class NoClient(OpenLineageClient):
 def test_phases_know_the_client_only_where_it_is_wanted() -> None:
     code = "import sys; import hindstream.spark.phases.plan; sys.exit('openlineage' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_copies_of_topics_of_kafka(settings: Settings, monkeypatch) -> None:
+    topic = KafkaTopic("shop.orders", archive="orders")
+    to_kafka = settings.model_copy(update={"kafka": {"bootstrap.servers": "broker:9093"}})
+    with receiver(monkeypatch) as events:
+        with copy_reported(topic, to_kafka):
+            pass
+        with copy_reported(topic, to_kafka) as nothing_new:
+            nothing_new()
+        with pytest.raises(InputError), copy_reported(topic, to_kafka):
+            raise InputError("Kafka has deleted 1 offset", next_step="wait")
+    names = ["archive.orders START", "archive.orders COMPLETE", "archive.orders START", "archive.orders FAIL"]
+    assert told(checked(events)) == names
+    (source,), (archive,) = events[1]["inputs"], events[1]["outputs"]
+    assert (source["namespace"], source["name"]) == ("kafka://broker:9093", "shop.orders")
+    assert (archive["namespace"], archive["name"]) == ("file", f"{settings.warehouse}/topics/orders")
+    assert archive["facets"]["version"]["datasetVersion"] == "1"
+    assert "Kafka has deleted 1 offset" in events[-1]["run"]["facets"]["errorMessage"]["message"]
 
 
 def test_events_in_a_file(settings: Settings, job: Job, monkeypatch, tmp_path: Path) -> None:
