@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         RetryableError,
     )
     from statelib.job.handover import Handover
+    from statelib.job.iceberg_table import IcebergTable
     from statelib.job.job import Expectation, Job, expect, load_job
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.job.lake_topic import LakeTopic
@@ -142,6 +143,7 @@ _HOMES = {
     ),
     "statelib.job.handover": ("Handover",),
     "statelib.operators.joins.stream_stream.definition": ("JoinWindows",),
+    "statelib.job.iceberg_table": ("IcebergTable",),
     "statelib.job.kafka_topic": ("KafkaTopic",),
     "statelib.job.lake_topic": ("LakeTopic",),
     "statelib.job.switch_over": ("SwitchOver",),
@@ -190,24 +192,23 @@ __all__ = [
     "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "BytesSerde", "Cancellable",
     "ConfigurationError", "Consumed", "CorruptedDataError", "DayWindows", "Deduplicated", "EagerBufferConfig",
     "Expectation", "FailOnInvalidTimestamp", "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable",
-    "Grouped", "Handover", "HindstreamError", "InputError", "InternalError", "Job", "JoinWindows", "Joined",
-    "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier",
-    "KeyValueStore", "LakeTopic", "LogAndSkipOnInvalidTimestamp", "Materialized", "MultiVersionedKeyQuery", "Named",
-    "Processor", "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record",
-    "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
-    "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows", "Settings", "SlidingWindows", "StateSnapshot",
-    "StateStore", "Storage", "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder",
-    "StrictBufferConfig", "StringSerde", "Suppressed", "SwitchOver", "TestRecord", "TimeWindowedKStream",
-    "TimeWindowedSerde",
-    "TimeWindows", "TimestampExtractor", "TimestampedKeyValueStore", "TimestampedWindowStore", "TopicArchive",
-    "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde",
-    "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
-    "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "append_records", "approx_count_distinct", "arg_max", "arg_min", "collect_list",
-    "collect_set", "count", "count_distinct",
-    "describe", "expect",
-    "export_changelog", "first", "import_changelog", "last", "load_job", "load_settings", "max_", "mean_", "min_",
-    "open_state", "per_record", "quantiles", "serde_for", "stddev", "sum_", "top_n", "topic_schema", "variance",
+    "Grouped", "Handover", "HindstreamError", "IcebergTable", "InputError", "InternalError", "Job", "JoinWindows",
+    "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KafkaTopic",
+    "KeyValueBytesStoreSupplier", "KeyValueStore", "LakeTopic", "LogAndSkipOnInvalidTimestamp", "Materialized",
+    "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced",
+    "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
+    "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows",
+    "Settings", "SlidingWindows", "StateSnapshot", "StateStore", "Storage", "StoreBuilder", "StoreFormat",
+    "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "StringSerde", "Suppressed",
+    "SwitchOver", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "TimestampExtractor",
+    "TimestampedKeyValueStore", "TimestampedWindowStore", "TopicArchive", "Topology", "TopologyTestDriver",
+    "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore",
+    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
+    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "append_records",
+    "approx_count_distinct", "arg_max", "arg_min", "collect_list", "collect_set", "count", "count_distinct",
+    "describe", "expect", "export_changelog", "first", "import_changelog", "last", "load_job", "load_settings",
+    "max_", "mean_", "min_", "open_state", "per_record", "quantiles", "serde_for", "stddev", "sum_", "top_n",
+    "topic_schema", "variance",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker, a package with a ``__getattr__`` has any name

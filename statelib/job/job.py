@@ -14,6 +14,7 @@ from statelib.job.user_code import load_attribute
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from statelib.job.iceberg_table import IcebergTable
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.storage import Storage
     from statelib.topology import Topology
@@ -54,10 +55,11 @@ class Job:
             `hindstream.report.Figure`. It is called whenever the job's page is written. None: no charts.
         notes: What a reader of the report should know about the data, one sentence each.
         kafka_sinks: Sinks that are also published to topics of a Kafka cluster. ``KafkaTopic.archive`` is the sink.
+        iceberg_sinks: Sinks that are also published to tables of Iceberg catalogs, ``IcebergTable.archive`` each.
 
     Raises:
-        ConfigurationError: The name is invalid, the topology does not write a topic that has expectations or a Kafka
-            topic, or it reads or writes the job's topics for quarantined or late records.
+        ConfigurationError: The name is invalid, the topology does not write a topic that has expectations, a Kafka
+            topic or an Iceberg table, or it reads or writes the job's topics for quarantined or late records.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Job:
     figures: Callable[[Storage], Sequence[Any]] | None = None
     notes: tuple[str, ...] = ()
     kafka_sinks: tuple[KafkaTopic, ...] = ()
+    iceberg_sinks: tuple[IcebergTable, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks the name and the expectations' topics."""
@@ -73,6 +76,7 @@ class Job:
         self._check_topics()
         declared = [("expectations are", topic) for topic in self.expectations]
         declared += [("a Kafka topic is", topic.archive_name) for topic in self.kafka_sinks]
+        declared += [("an Iceberg table is", table.archive_name) for table in self.iceberg_sinks]
         for what, topic in declared:
             if topic not in self.topology.sink_topics:
                 raise ConfigurationError(
@@ -84,7 +88,7 @@ class Job:
     def as_fork(self, name: str) -> Job:
         """The same topology as the job ``name``, its sinks renamed to ``<sink>.<name>``: runs of a fork.
 
-        Expectations and Kafka sinks follow their sinks; topics of Kafka get nothing before the fork is promoted
+        Expectations, Kafka topics and Iceberg tables follow their sinks; these get nothing before the fork is promoted
         (`statelib.commits.versions.publishers`). Figures stay away, since they are drawn of sinks by name.
 
         Raises:
@@ -102,6 +106,7 @@ class Job:
             expectations={names[topic]: expected for topic, expected in self.expectations.items()},
             figures=None,
             kafka_sinks=tuple(replace(topic, archive=names[topic.archive_name]) for topic in self.kafka_sinks),
+            iceberg_sinks=tuple(replace(table, archive=names[table.archive_name]) for table in self.iceberg_sinks),
         )
 
     def _check_topics(self) -> None:

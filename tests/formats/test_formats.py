@@ -113,6 +113,9 @@ FORMATS = {
         "tests/hindstream/kafka/test_published_position.py::test_a_newer_format_is_refused",
         "tests/hindstream/kafka/test_published_position.py::test_the_first_format_is_read",
     ),
+    "hindstream.iceberg.position": Format(
+        (1,), "tests/hindstream/iceberg/test_position.py::test_a_newer_format_is_refused"
+    ),
     "hindstream.report.history": Format(
         (3,),
         "tests/hindstream/report/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hindstream.lineage.reported import reported
@@ -11,6 +12,7 @@ from hindstream.spark.phases.command import phase_main
 from statelib.commits import publish as publish_commits
 from statelib.commits.versions.publishers import publisher_of
 from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,10 +27,13 @@ _log = logging.getLogger(__name__)
 
 @reported("publish")
 def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Published, ...]:  # noqa: ARG001
-    """Publishes every commit that the sinks' archives lack, and what topics of Kafka lack; a repeat changes nothing.
+    """Publishes every commit that the sinks' archives lack, and what topics of Kafka and tables of Iceberg lack.
+
+    A repeat changes nothing.
 
     Raises:
-        HindstreamError: See `statelib.commits.publication.publish` and `hindstream.kafka.publish.publish_to_kafka`.
+        HindstreamError: See `statelib.commits.publication.publish`, `hindstream.kafka.publish.publish_to_kafka` and
+            `hindstream.iceberg.publish.publish_to_iceberg`.
     """
     warehouse = open_warehouse(settings)
     added = publish_commits(warehouse, job.name)
@@ -52,7 +57,24 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Publis
             if sent.corrections:
                 of = counted(sent.corrections, "of them corrects", "of them correct")
                 _log.info("%s: %s what another job has published to %s", job.name, of, sent.topic)
+    if job.iceberg_sinks:
+        _publish_to_iceberg(job, warehouse)
     return added
+
+
+def _publish_to_iceberg(job: Job, warehouse: Storage) -> None:
+    if find_spec("pyiceberg") is None:
+        what, step = "pyiceberg is not installed, which publishes to Iceberg tables", "pip install 'hindstream[lake]'"
+        raise ConfigurationError(what, job=job.name, next_step=step)
+    from hindstream.iceberg.publish import publish_to_iceberg  # noqa: PLC0415  (an extra, which not every job needs)
+
+    for done in publish_to_iceberg(job, warehouse):
+        if done.left_to is not None:
+            _log.info("%s: the Iceberg table %s is left to %s", job.name, done.table, done.left_to)
+            continue
+        _log.info("%s: %s added to the Iceberg table %s", job.name, counted(done.added, "row"), done.table)
+        if done.removed:
+            _log.info("%s: %s taken out of it", job.name, counted(done.removed, "row"))
 
 
 def _publishes_to_kafka(job: Job, warehouse: Storage) -> bool:

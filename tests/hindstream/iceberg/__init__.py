@@ -1,0 +1,1 @@
+"""Sinks in tables of Iceberg catalogs, as their readers have them."""
