@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,18 +52,26 @@ LATE_MS = 61_000
 """When a record comes that belongs to the window before: late, but for a grace period of five seconds."""
 
 
-@pytest.fixture
-def pipeline(tmp_path) -> Pipeline:
-    (tmp_path / "old.py").write_text(FILE)
-    (tmp_path / "new.py").write_text(LONGER)
-    made = Pipeline(tmp_path, load_job(f"{tmp_path}/old.py:job").topology, "counting")
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory) -> Path:
+    """Five commits of the job; to be copied."""
+    folder = tmp_path_factory.mktemp("replayed")
+    (folder / "old.py").write_text(FILE)
+    (folder / "new.py").write_text(LONGER)
+    made = Pipeline(folder, load_job(f"{folder}/old.py:job").topology, "counting")
     records = [(f"k{n % 3}", n, n * 1000) for n in range(100)]
     records[LATE_MS // 1000 + 1 : LATE_MS // 1000 + 1] = [("k0", 0, 59_000)]
     made.archive("views", records, (pa.string(), pa.int64()), partitions=1)
     for end in (20_000, 40_000, 60_000, 80_000):
         made.run(end)
     made.run()
-    return made
+    return folder
+
+
+@pytest.fixture
+def pipeline(replayed, tmp_path) -> Pipeline:
+    shutil.copytree(replayed, tmp_path, dirs_exist_ok=True)
+    return Pipeline(tmp_path, load_job(f"{tmp_path}/old.py:job").topology, "counting")
 
 
 def paths(warehouse: Storage) -> list[str]:
@@ -217,15 +226,26 @@ ARGUMENTS = ("new.py:job", "--against", "old.py:job", "--to", "70000")
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@pytest.mark.parametrize("is_killed", [False, True], ids=["it cleans up", "the next one cleans up"])
-def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed) -> None:
+@pytest.mark.parametrize(
+    ("is_killed", "first"),
+    [
+        pytest.param(False, 0, id="it cleans up"),
+        pytest.param(True, 1, id="the next one cleans up"),
+        pytest.param(False, 1, id="it cleans up at the others", marks=pytest.mark.long),
+        pytest.param(True, 0, id="the next one cleans up at the others", marks=pytest.mark.long),
+    ],
+)
+def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed, first) -> None:
+    """At every second step from ``first`` on, and at all of dropping, after which nothing is left to clean up."""
     before, steps = paths(pipeline.warehouse), []
     with observed(steps.append):
         assert tries(*ARGUMENTS).code == 1
     names = dict.fromkeys(steps)
     assert {name.partition(".")[0] for name in names} >= {"fork", "commit", "drop"}
     gone = ended_process()
-    for name in (name for name in names if not (is_killed and name.startswith("drop."))):
+    for number, name in enumerate(names):
+        if is_killed if name.startswith("drop.") else number % 2 != first:
+            continue
         at = {"is_there": True}
 
         def stop(passed: str, name: str = name, at: dict[str, bool] = at) -> None:

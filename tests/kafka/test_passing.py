@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -167,17 +168,26 @@ def later(rows: list[tuple[str, Mapping[str, Any], int]]) -> list[tuple[str, Map
     return [(key, value, time + HOUR) for key, value, time in rows]
 
 
-@pytest.fixture
-def world(tmp_path: Path, cluster: Cluster, unique: str) -> World:
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The job has come to hour 30 and is published; the fork stands on hour 10, and has come to hour 30 too."""
-    job = Pipeline(tmp_path / "job", topology())
+    folder = tmp_path_factory.mktemp("replayed")
+    job = Pipeline(folder / "job", topology())
     job.archive("events", later(events(1)), (pa.string(), EVENT), 2)
     job.archive("names", later(names(1)), (pa.string(), NAME), 2)
     job.run(10 * HOUR)
-    new = forked(job, tmp_path / "new", "new", 1, topology(60))
+    new = forked(job, folder / "new", "new", 1, topology(60))
     for one in (job, new):
         one.run(30 * HOUR)
-    made = World(tmp_path, cluster, unique, job, new)
+    return folder
+
+
+@pytest.fixture
+def world(replayed: Path, tmp_path: Path, cluster: Cluster, unique: str) -> World:
+    """Both jobs in a folder of the test's own, and their topics."""
+    shutil.copytree(replayed, tmp_path, dirs_exist_ok=True)
+    job = Pipeline(tmp_path / "job", topology())
+    made = World(tmp_path, cluster, unique, job, as_fork(job, tmp_path / "new", "new", topology(60)))
     for topic in job_of(unique).kafka_sinks:
         cluster.create_topic(topic.name, partitions=3)
     return made

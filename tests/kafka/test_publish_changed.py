@@ -14,14 +14,14 @@ from statelib.commits.versions.drop_fork import drop_fork
 from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from tests.commits.versions.test_fork import at
 from tests.kafka.cluster import Message
-from tests.kafka.test_passing import World, job_of, world
+from tests.kafka.test_passing import World, job_of, replayed, world
 from tests.repair.histories import HOUR, topology
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
     pass
 
-__all__ = ["world"]
+__all__ = ["replayed", "world"]
 
 pytestmark = pytest.mark.thorough
 
