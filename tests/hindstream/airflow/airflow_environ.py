@@ -27,6 +27,8 @@ def airflow_environ(home: Path) -> dict[str, str]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__PARALLELISM": "2",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        # DAG files stay as they are: to import them anew twice a minute costs as much as their tasks.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
         # SQLite has one writer at a time: on a loaded machine, the 5 s that others wait for it by default are too few.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_port),
