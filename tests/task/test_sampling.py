@@ -80,7 +80,7 @@ def replayed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_every_operator_there_is(tmp_path: Path, seed: int) -> None:
     records = surface_records(seed, 60)
     whole = replayed(tmp_path / "all", surface(), records, TYPES)
