@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from statelib.comparison.sides import Side
 
 KEY = "key"
-_EXACT = 1 << 52
 _DIGITS = 39  # of decimals: one more than an archive holds
 
 
@@ -212,7 +211,10 @@ def _subtracted(a: pa.Array, b: pa.Array, differs: NDArray[np.bool_]) -> tuple[N
 
 
 def _difference(a: pa.Array, b: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Whether both are there, and B - A as doubles: of integers below 2**62 and decimals exact before rounding."""
+    """Whether both are there, and B - A as doubles: of integers and decimals exact before rounding.
+
+    Row by row, so that no row depends on the others of its chunk.
+    """
     there = valid_of(a) & valid_of(b)
     if pa.types.is_timestamp(a.type):
         a, b = (column.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()) for column in (a, b))
@@ -220,10 +222,10 @@ def _difference(a: pa.Array, b: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np
         wide = [column.cast(pa.decimal256(_DIGITS, a.type.scale)) for column in (a, b)]
         return there, _doubles(pc.subtract(wide[1], wide[0]))
     if pa.types.is_integer(a.type):
-        numbers = [column.fill_null(0).cast(pa.int64()).to_numpy() for column in (a, b)]
-        if all(len(n) == 0 or (n.min() > -_EXACT * 1024 and n.max() < _EXACT * 1024) for n in numbers):
-            return there, (numbers[1] - numbers[0]).astype(np.float64)
-        return there, numbers[1].astype(np.float64) - numbers[0].astype(np.float64)
+        one, other = (column.fill_null(0).cast(pa.int64()).to_numpy() for column in (a, b))
+        exact = other - one
+        is_exact = ((other ^ one) & (other ^ exact)) >= 0  # else it is beyond 64 bits
+        return there, np.where(is_exact, exact.astype(np.float64), other.astype(np.float64) - one.astype(np.float64))
     with np.errstate(invalid="ignore", over="ignore"):
         return there, _doubles(b) - _doubles(a)
 

@@ -169,6 +169,22 @@ def test_the_difference_of_numbers_is_told_exactly():
     assert found.examples["changed"][0].a["value"] == {"n": 1, "x": 1.0}
 
 
+@pytest.mark.parametrize(("n", "by"), [(2**62, 1), (2**63 - 2, 1), (-(2**63), 3)])
+def test_large_integers_are_subtracted_exactly(n, by):
+    types = (pa.string(), pa.int64())
+    sides = [side([], [("k", value, 0, None)], types) for value in (n, n + by)]
+    assert run(*sides, "latest", rules=Rules(by - 0.5)).changed == 1
+    assert run(*sides, "latest", rules=Rules(by)).is_empty
+    (field,) = run(*sides, "latest").fields
+    assert field.numbers.sum == by
+
+
+def test_a_difference_beyond_64_bits_is_one():
+    types = (pa.string(), pa.int64())
+    found = run(*(side([], [("k", value, 0, None)], types) for value in (-(2**63), 2**63 - 1)), "latest")
+    assert found.fields[0].numbers.sum == 2.0**64
+
+
 def test_other_types_are_said_and_compared_where_they_can_be():
     old = pa.struct([("n", pa.int64()), ("gone", pa.string()), ("text", pa.string())])
     new = pa.struct([("n", pa.float64()), ("come", pa.bool_()), ("text", pa.int64())])
