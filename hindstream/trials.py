@@ -206,14 +206,19 @@ def replay(trial: Trial, new: Job, old: Job | None, settings: Settings, *, then:
         old: The job as it is, if it has to be replayed.
         settings: See `Settings`; stores that begin empty, or are made anew, are those of the other version. No store
             has a changelog here, and the files of sources stay as they are.
-        then: The job as it is, if the fork replays that after the other version.
+        then: The job as it is, if the fork replays that before or after the other version.
 
     Raises:
         HindstreamError: That of the phase that failed.
     """
     as_it_is = settings.model_copy(update={"fill_stores": (), "reset_stores": (), "migrate_stores": ()})
     with Progress(f"trying {trial.job}", slices_of(trial), unit="slices") as progress:
-        of_all = ((trial.old, old, as_it_is), (trial.new, new, settings), (trial.then, then, as_it_is))
+        of_all = (
+            (trial.old, old, as_it_is),
+            (trial.before, then, as_it_is),
+            (trial.new, new, settings),
+            (trial.then, then, as_it_is),
+        )
         for side, job, given in of_all:
             if side is not None and job is not None:
                 for _ in _slices(side, job, given, is_sample=trial.sample_keys is not None):
@@ -222,8 +227,8 @@ def replay(trial: Trial, new: Job, old: Job | None, settings: Settings, *, then:
 
 def slices_of(trial: Trial) -> int:
     """How many slices are replayed."""
-    behind = 0 if trial.then is None else len(trial.then.ends)
-    return sum(len(side.ends) for side in trial.sides) + behind
+    around = [side for side in (trial.before, trial.then) if side is not None]
+    return sum(len(side.ends) for side in (*trial.sides, *around))
 
 
 def _slices(side: Side, job: Job, settings: Settings, *, is_sample: bool) -> Iterator[None]:

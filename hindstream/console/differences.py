@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hindstream.console.numbers import count_text, percent_text
+from hindstream.console.numbers import count_text, duration_text, percent_text
 from statelib.columns.times import instant_text
 from statelib.errors.counted import counted
 from statelib.serdes.json import readable_json
@@ -43,8 +43,8 @@ def interval_sentences(within: Interval) -> Iterator[str]:
     if bounds:
         yield f"Compared are rows {' and '.join(bounds)}: of a window its start counts, else the timestamp."
     if within.keys is not None:
-        keys = f", {counted(len(within.keys.seen), 'key')}" if within.keys.seen else ""  # Spark's tasks do not tell
-        yield f"Compared is a sample of {within.keys.share:.3g} of the keys{keys}."
+        keys = f": {counted(len(within.keys.seen), 'key')}" if within.keys.seen else ""  # Spark's tasks do not tell
+        yield f"This compares a sample of {percent_text(within.keys.share, 1)} of the keys{keys}."
 
 
 def sink_sentences(found: SinkDifferences) -> Iterator[str]:
@@ -68,8 +68,10 @@ def behind_sentences(found: SinkDifferences, split_ms: int) -> Iterator[str]:
     for sink in found.sinks:
         differing = sink.difference.only_a + sink.difference.only_b + sink.difference.changed
         if differing:
-            behind = f"{count_text(sink.difference.behind or 0)} of {count_text(differing)}"
-            yield f"Of {sink_name(sink)}, {behind} are of {instant_text(split_ms)} or later: state carries on."
+            behind = sink.difference.behind or 0
+            of = f"{count_text(behind)} of {count_text(differing)}"
+            why = ": state carries the interval on" if behind else ""
+            yield f"Of {sink_name(sink)}, {of} are of {instant_text(split_ms)} or later{why}."
 
 
 def store_sentences(found: StoreDifferences) -> Iterator[str]:
@@ -112,14 +114,20 @@ def field_text(field: FieldDifference) -> str:
     by = ""
     if field.numbers is not None:
         numbers = field.numbers
-        low, middle, high = map(change_text, (numbers.min, numbers.quantiles["0.5"], numbers.max))
-        by = f", B - A from {low} to {high}, median {middle}, sum {change_text(numbers.sum)}"
+        text = later_text if field.path == "timestamp" else change_text
+        low, middle, high, total = map(text, (numbers.min, numbers.quantiles["0.5"], numbers.max, numbers.sum))
+        by = f", B - A from {low} to {high}, median {middle}, sum {total}"
     return f"{field.path}: changed in {count_text(field.changed)}{by}"
 
 
 def change_text(number: float) -> str:
     """``+621``."""
     return f"{number:+.6g}"
+
+
+def later_text(change_ms: float) -> str:
+    """``+4 min``: by how much a time is later."""
+    return f"{'-' if change_ms < 0 else '+'}{duration_text(abs(round(change_ms)))}"
 
 
 def json_text(value: Any) -> str:

@@ -40,7 +40,7 @@ def anew(directory: Path) -> Pipeline:
 def test_counts_of_all_windows_together_are_refused(job: Pipeline) -> None:
     why = r"store changes: its entries lie under keys without their windows, as an older release kept them"
     with pytest.raises(
-        ConfigurationError, match=rf"{why} \(job job\).*reset_stores=changes, or give the job a new name"
+        ConfigurationError, match=rf"{why} \(job job\).*reset_stores=changes\), or give the job a new name"
     ):
         job.run()
 

@@ -351,7 +351,7 @@ def test_a_sample_of_the_keys_shows_what_differs_of_these_and_what_it_has_spared
     assert 0.1 < sample["taken"] / 2_950 < 0.3
     assert sample["for_time"] <= sample["taken"] + 2
     text = tries("new.py:job", "--sample-keys", "20%").out
-    keys = re.search(r"Compared is a sample of 0\.2 of the keys, (\d+) keys\.", text)
+    keys = re.search(r"This compares a sample of 20\.0 % of the keys: (\d+) keys\.", text)
     assert keys is not None
     assert 10 < int(keys[1]) < 30
     assert "nodes took the sample: " in text

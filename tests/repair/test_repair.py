@@ -185,29 +185,32 @@ def test_topics_that_come_apart(tmp_path_factory, seed, arrivals, wrong_from, ea
 @given(
     seed=st.integers(0, 1000),
     cuts=HISTORY,
-    begins=st.integers(0, 5),
+    start=st.integers(1, 58),
     hours=st.integers(1, 30),
     least=st.integers(0, 99),
 )
-def test_an_interval_is_as_if_another_file_had_run_then(tmp_path_factory, seed, cuts, begins, hours, least):
+def test_an_interval_is_as_if_another_file_had_run_then(tmp_path_factory, seed, cuts, start, hours, least):
     """Before it and after it the job ran what it runs, and goes on with it."""
     directory = tmp_path_factory.mktemp("history")
     cuts, own = [cut * HOUR for cut in cuts], topology(least)
-    start_ms = cuts[min(begins, len(cuts) - 2)]
+    start_ms = min(start * HOUR, cuts[-1] - HOUR)
     end_ms = start_ms + hours * HOUR
     job = run(directory / "job", seed, cuts, 0, own)
-    never = run(directory / "never", seed, [cut for cut in cuts if cut <= start_ms], 0, own)
+    never = run(directory / "never", seed, [*(cut for cut in cuts if cut < start_ms), start_ms], 0, own)
     meanwhile, later = (Pipeline(directory / "never", of) for of in (topology(), own))
     for cut in sorted({*cuts, min(end_ms, cuts[-1])}):
         (meanwhile if cut <= end_ms else later).run(cut)
     wanted = outcome(never)
     trial = plan_interval(job.warehouse, "job", topology(), own, "fix", start_ms=start_ms, end_ms=end_ms)
     assert (trial.then is None) == (end_ms >= cuts[-1])
-    fixing = forked(job, directory / "fix", "fix", trial.new.commit, topology())
-    for ends in trial.new.ends:
-        fixing.run(end_offsets=ends)
-    for ends in trial.then.ends if trial.then is not None else ():
-        as_fork(job, directory / "fix", "fix", own).run(end_offsets=ends)
+    assert (trial.before is None) == (start_ms in cuts or least == 20)
+    if trial.new.commit:
+        forked(job, directory / "fix", "fix", trial.new.commit, own)
+    else:
+        fork_from_beginning(job.warehouse, "job", "fix")
+    for part, of in ((trial.before, own), (trial.new, topology()), (trial.then, own)):
+        for ends in part.ends if part is not None else ():
+            as_fork(job, directory / "fix", "fix", of).run(end_offsets=ends)
     before = read(job)
     done = repair(job.warehouse, "job", "fix", Resources(directory), attempt=new(), now_ms=7, end_ms=end_ms)
     assert outcome(job) == wanted

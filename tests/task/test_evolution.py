@@ -228,7 +228,7 @@ def test_a_store_with_a_changelog_cannot_be_reset(tmp_path: Path) -> None:
     changed.archive("sales", SALES, TYPES, partitions=2)
     changed.run(CUT)
     changed.topology = shop_totals(minutes=2)
-    with pytest.raises(ConfigurationError, match=r"totals: .*it has a changelog.*reset_stores=final-store, or"):
+    with pytest.raises(ConfigurationError, match=r"totals: .*it has a changelog.*reset_stores=final-store\), or"):
         changed.run(reset_stores=["totals"])
 
 

@@ -29,6 +29,8 @@ from statelib.repair.repair import repair
 from statelib.storage.storage import existing_storage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hindstream.cli.versions.diff import Asked
     from hindstream.console.json_lines import Output
     from statelib.commits.versions.trials import Trial
@@ -85,10 +87,8 @@ def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Outp
         check_name_is_free(warehouse, wanted.fork)
     with ended_by_signals(), dropped_at_the_end(trial, settings, keep=wanted.keep):
         begin(trial, settings, keep=wanted.keep)
-        typer.echo(told(trial.new, wanted.job, start_ms), err=True)
-        if trial.then is not None:
-            what = f"then {wanted.then or wanted.job} replays what came after {instant_text(end_ms or 0)}"
-            typer.echo(f"{what}; {counted(len(trial.then.ends), 'slice')}.", err=True)
+        for sentence in _plan_told(trial, wanted, start_ms, end_ms or 0):
+            typer.echo(sentence, err=True)
         replay(trial, corrected, None, settings, then=then)
         show_difference(*compared(trial), asked, settings, output=output)
         question = f"Let {corrected.name} take the state of B, and publish these differences?"
@@ -132,6 +132,20 @@ def _planned(warehouse: Storage, corrected: Job, then: Job, fork: str, start_ms:
         raise ConfigurationError(what, job=corrected.name, commit=head.commit, next_step=step)
     later = then.as_fork(fork).topology
     return plan_interval(warehouse, corrected.name, topology, later, fork, start_ms=start_ms, end_ms=end_ms)
+
+
+def _plan_told(trial: Trial, wanted: Wanted, start_ms: int, end_ms: int) -> Iterator[str]:
+    """Which file replays what, for a person."""
+    own = wanted.then or wanted.job
+    if trial.before is None:
+        yield told(trial.new, wanted.job, start_ms)
+    else:
+        yield told(trial.before, own, start_ms)
+        slices = counted(len(trial.new.ends), "slice")
+        yield f"Then {wanted.job} replays what came from {instant_text(start_ms)} on; {slices}."
+    if trial.then is not None:
+        slices = counted(len(trial.then.ends), "slice")
+        yield f"Then {own} replays what came from {instant_text(end_ms)} on; {slices}."
 
 
 def _told(done: Repaired) -> str:

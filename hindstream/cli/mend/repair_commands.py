@@ -27,12 +27,14 @@ def repair(
     end: Annotated[
         str | None,
         typer.Option(
-            "--to", metavar="TIME", help="Until when: after it the job's own file counts. Default: until now."
+            "--to",
+            metavar="TIME",
+            help="Until when: before --from and after --to the job's own file counts. Default: until now.",
         ),
     ] = None,
     then: Annotated[
         str | None,
-        typer.Option(metavar="JOB", help="The job's own file, as FILE.py:NAME, if it is another than that for --to."),
+        typer.Option(metavar="JOB", help="The job's own file, as FILE.py:NAME, if it is not JOB."),
     ] = None,
     keep: Annotated[
         str | None, typer.Option(metavar="NAME", help="Keep the fork, under this name. Default: it is dropped.")

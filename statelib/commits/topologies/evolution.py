@@ -25,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from statelib.commits.layout import fork_topic
 from statelib.commits.topologies.filled_stores import check_whole, filled_stores, filled_with
 from statelib.commits.topologies.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
 from statelib.commits.topologies.store_differences import StoreDifferences, archives_of, without_code
@@ -68,7 +69,7 @@ def evolve(
         fill: Names of stores that are filled; with one of a node, all of its stores are.
         logged: Names of stores that have a changelog. They cannot be reset: the changelog would still have all that
             they held. Nor can they be filled: it would lack the beginning, or have another one.
-        job: For errors.
+        job: The job's name.
 
     Raises:
         ConfigurationError: A store cannot come along and is named in none of these, or sources, tasks or who writes a
@@ -116,7 +117,7 @@ def evolve(
         dropped_families=settled.dropped,
         migrations=tuple(settled.migrations),
         filled=filled,
-        changes=(*settled.changes, *_changed_nodes(before.topology, now.topology)),
+        changes=(*settled.changes, *_changed_nodes(before.topology, now.topology, job)),
     )
 
 
@@ -210,9 +211,9 @@ def _refusal(
         next_run = f"the next run with migrate_stores={','.join(migrates)}"
         choices.append(f"migrate (hindstream migrate plan JOB {asked}, then hindstream migrate run; or {next_run})")
     if fills:
-        choices.append(f"fill stores from the job's history with fill_stores={','.join(fills)}")
+        choices.append(f"fill stores from the job's history (--set fill_stores={','.join(fills)})")
     if resets:
-        choices.append(f"let stores begin empty with reset_stores={','.join(resets)}")
+        choices.append(f"let stores begin empty (--set reset_stores={','.join(resets)})")
     return ConfigurationError(
         f"the topology has changed so that the state does not fit it: store {shown}{more}",
         job=job,
@@ -262,12 +263,16 @@ def _writers(topology: TopologyDescription) -> dict[Any, int]:
     return {node.settings["topic"]: node.sub_topology for node in topology.nodes if node.settings["node"] == "sink"}
 
 
-def _changed_nodes(before: TopologyDescription, now: TopologyDescription) -> Iterator[str]:
-    """What became of the nodes, by name."""
+def _changed_nodes(before: TopologyDescription, now: TopologyDescription, job: str) -> Iterator[str]:
+    """What became of the nodes, by name; that a fork's sinks have names of their own is no change."""
     old, new = ({node.name: node for node in topology.nodes} for topology in (before, now))
     same = [name for name in new if name in old]
     code = [name for name in same if _is_code_alone(old[name].settings, new[name].settings)]
-    other = [name for name in same if old[name].settings != new[name].settings and name not in code]
+    other = [
+        name
+        for name in same
+        if name not in code and new[name].settings not in (old[name].settings, _of_fork(old[name].settings, job))
+    ]
     for names, became in (
         ([name for name in old if name not in new], "gone"),
         ([name for name in new if name not in old], "new"),
@@ -277,6 +282,12 @@ def _changed_nodes(before: TopologyDescription, now: TopologyDescription) -> Ite
     ):
         if names:
             yield f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {became}"
+
+
+def _of_fork(settings: Mapping[str, Any], fork: str) -> dict[str, Any]:
+    """A node's settings in a fork: a sink's topic has the fork's name."""
+    is_sink = settings["node"] == "sink"
+    return {**settings, "topic": fork_topic(str(settings["topic"]), fork)} if is_sink else dict(settings)
 
 
 def _is_code_alone(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -59,7 +59,8 @@ class Trial(Data):
         old: The job, replayed to the instant; None: a commit of it is there.
         at: That commit: the name of the job or of one that it was forked from, and its number.
         sample_keys: The share of the keys that is replayed and compared; None: all.
-        then: What the same fork replays after the version that is tried, as the job is; None: nothing.
+        before: What the same fork replays before the version that is tried, as the job is; None: nothing.
+        then: What it replays after that version, as the job is; None: nothing.
     """
 
     job: str
@@ -67,6 +68,7 @@ class Trial(Data):
     old: Side | None
     at: tuple[str, int] | None
     sample_keys: float | None = None
+    before: Side | None = None
     then: Side | None = None
 
     @property
@@ -115,18 +117,19 @@ def plan_trial(
 def plan_interval(
     warehouse: Storage, job: str, new: Topology, then: Topology, fork: str, *, start_ms: int, end_ms: int
 ) -> Trial:
-    """Plans to replay an interval with another version, and what came after it with the job as it is.
+    """Plans to replay an interval with another version, and what came before and after it with the job as it is.
 
-    The interval ends in the first run of the job that has come to its end: before each partition's first record with
-    this timestamp or a later one. All later runs are replayed as they were, whatever the time of their records.
+    The interval begins in the first run of the job that has come to its beginning, and ends in the first that has come
+    to its end: before each partition's first record with this timestamp or a later one. Other runs are replayed as they
+    were, whatever the time of their records.
 
     Args:
         warehouse: Root of all durable data.
         job: The job.
         new: The topology for the interval.
-        then: The one for what came after it.
+        then: The one for what came before and after it.
         fork: What the fork is to be called.
-        start_ms: When the interval begins: as ``start_ms`` of `plan_trial`.
+        start_ms: When the interval begins. The fork goes on from a commit as by ``start_ms`` of `plan_trial`.
         end_ms: When it ends.
 
     Raises:
@@ -153,7 +156,7 @@ class _Planner:
         at = past[-1] if is_there else None
         base = None if start_ms is None else self._base(past, start_ms)
         side = self._side(fork, new, past, base, None if is_there else end_ms)
-        if not self._is_something(side, new, base):
+        if not self._is_something(side, new, {} if base is None else base.source_offsets()):
             what = "nothing lies between the start and the end of the trial"
             step = "let it begin earlier, or end later"
             raise ConfigurationError(what, job=self._job, setting="--from, --to", next_step=step)
@@ -173,23 +176,36 @@ class _Planner:
         """See `plan_interval`."""
         past = self._history
         base = self._base(past, start_ms)
-        runs = past if base is None else past[past.index(base) + 1 :]
-        turn = next((number for number, run in enumerate(runs) if not self._is_before(run, end_ms)), len(runs))
+        runs: Sequence[Commit] = past if base is None else past[past.index(base) + 1 :]
         whole = self._side(fork, new, past, base, None)
-        before, behind = runs[:turn], runs[turn:]
-        cut = self._cut_in(behind[0], before[-1] if before else base, new, end_ms) if behind else None
-        ends = self._ends(new, before, cut)
+        came_to = {} if base is None else base.source_offsets()
+        before: tuple[EndOffsets, ...] = ()
+        if new.fingerprint != then.fingerprint:  # else one file replays both
+            before, runs = self._split(runs, came_to, then, start_ms)
+        begins = before[-1] if before else came_to
+        ends, behind = self._split(runs, begins, new, end_ms)
         side = whole.model_copy(update={"ends": ends, "seals": whole.seals and not behind})
-        if not ends or not self._is_something(side, new, base):
+        if not ends or not self._is_something(side, new, begins):
             step = "let it begin earlier, or end later"
             what = "nothing lies between the start and the end of the interval"
             raise ConfigurationError(what, job=self._job, setting="--from, --to", next_step=step)
+        first = whole.model_copy(update={"ends": before, "seals": False}) if before else None
         rest = whole.model_copy(update={"ends": self._ends(then, behind, None)}) if behind else None
-        return Trial(job=self._job, new=side, old=None, at=(past[-1].job, past[-1].commit), then=rest)
+        at = (past[-1].job, past[-1].commit)
+        return Trial(job=self._job, new=side, old=None, at=at, before=first, then=rest)
 
-    def _cut_in(self, run: Commit, before: Commit | None, topology: Topology, end_ms: int) -> EndOffsets | None:
+    def _split(
+        self, runs: Sequence[Commit], begins: EndOffsets, topology: Topology, time_ms: int
+    ) -> tuple[tuple[EndOffsets, ...], Sequence[Commit]]:
+        """Where slices end that replay what runs have taken up before a time, and the runs that have come to it."""
+        turn = next((number for number, run in enumerate(runs) if not self._is_before(run, time_ms)), len(runs))
+        before, behind = runs[:turn], runs[turn:]
+        came_to = before[-1].source_offsets() if before else begins
+        cut = self._cut_in(behind[0], came_to, topology, time_ms) if behind else None
+        return self._ends(topology, before, cut), behind
+
+    def _cut_in(self, run: Commit, begins: EndOffsets, topology: Topology, end_ms: int) -> EndOffsets | None:
         """Where a run has to end to take up nothing from a time on; None: it would take up nothing at all."""
-        begins = {} if before is None else before.source_offsets()
         ends: dict[str, dict[int, int]] = {}
         is_something = False
         for topic in topology.source_topics:
@@ -222,13 +238,12 @@ class _Planner:
         ends: list[EndOffsets] = [] if last is None else [last]
         for run in reversed(runs):
             there = {topic: self._end_of(topic, run, topology) for topic in topology.source_topics}
-            if not ends or not self._is_cut_in_time(run, there, ends[-1], topology):
+            if not ends or (there != ends[-1] and not self._is_cut_in_time(run, there, ends[-1], topology)):
                 ends.append(there)
         return tuple(reversed(ends))
 
-    def _is_something(self, side: Side, topology: Topology, base: Commit | None) -> bool:
+    def _is_something(self, side: Side, topology: Topology, begins: EndOffsets) -> bool:
         """Whether a version has anything to take up; a global table alone is no reason to run."""
-        begins = {} if base is None else base.source_offsets()
         topics = [topic for topic in topology.source_topics if topic not in topology.bootstrap_topics]
         return any(
             ends[topic][partition] > begins.get(topic, {}).get(partition, first)

@@ -156,14 +156,30 @@ def test_an_interval_is_repaired_with_another_file_and_the_job_goes_on_with_its_
     options = ("--from", "20000", "--to", "50000", "--then", "wrong.py:job")
     done = called(job, "repair", "right.py:job", *options, answer="y\n")
     assert done.exit_code == 0, done.output
-    assert "then wrong.py:job replays what came after 1970-01-01T00:00:50.000Z; 1 slice." in done.output
-    assert "Of counts, 3 of 3 are of 1970-01-01T00:00:50.000Z or later: state carries on." in done.output
-    assert re.search(r"Of large, 0 of \d+ are of", done.output)
+    assert "right.py:job, as repair-" in done.output
+    assert "Then wrong.py:job replays what came from 1970-01-01T00:00:50.000Z on; 1 slice." in done.output
+    assert "Of counts, 3 of 3 are of 1970-01-01T00:00:50.000Z or later: state carries the interval on." in done.output
+    assert re.search(r"Of large, 0 of \d+ are of 1970-01-01T00:00:50.000Z or later\.\n", done.output)
     right = [n * 37 % 100 for n in range(20, 50)]
     assert sum(newest(job).values()) == sum(before.values()) + sum(20 <= value < 60 for value in right)
     again = called(job, "repair", "wrong.py:job", "--from", "41000", "--to", "60000", "--yes")
     assert again.exit_code == 0, again.output  # the job runs what it has run before
     assert called(job, "run", "wrong.py:job").exit_code == 0
+
+
+def test_an_interval_begins_where_it_is_said_and_not_at_the_commit_before(folder):
+    job = run_of(folder, "job", 0)
+    before = newest(job)
+    options = ("--from", "30000", "--to", "50000", "--then", "wrong.py:job")
+    done = called(job, "repair", "right.py:job", *options, "--yes")
+    assert done.exit_code == 0, done.output
+    assert re.search(
+        r"wrong\.py:job, as repair-\w+, goes on from commit 1 of counting; 1 slice to replay\.", done.output
+    )
+    assert "Then right.py:job replays what came from 1970-01-01T00:00:30.000Z on; 1 slice." in done.output
+    assert "Then wrong.py:job replays what came from 1970-01-01T00:00:50.000Z on; 1 slice." in done.output
+    right = [n * 37 % 100 for n in range(30, 50)]
+    assert sum(newest(job).values()) == sum(before.values()) + sum(20 <= value < 60 for value in right)
 
 
 def test_another_file_for_later_needs_a_time(folder):
