@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from statelib.documents.upkeep import Promotion
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
+    from statelib.storage import Storage
 
 
 def promote_job(
@@ -41,15 +42,15 @@ def promote_job(
         HindstreamError: See `statelib.commits.versions.promotion.promote` and `hindstream.kafka.publish`.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
-    if published is not None:
+    if published is not None and (job := _declared(published, new, over)).kafka_sinks:
         from hindstream.kafka.publish import check_can_pass  # noqa: PLC0415  (an extra, which not every job needs)
 
-        check_can_pass(_declared(published, new, over), warehouse, settings)
+        check_can_pass(job, warehouse, settings)
     made = promote(
         warehouse, new, over, now_ms=now_ms(), allow_behind=allow_behind, allow_other_fields=allow_other_fields
     )
     _tell(made, output)
-    _let_kafka_follow(made, published, settings, output)
+    _let_publications_follow(made, published, settings, output)
 
 
 def promote_back(over: str, settings: Settings, output: Output, *, published: str | None = None) -> None:
@@ -61,20 +62,38 @@ def promote_back(over: str, settings: Settings, output: Output, *, published: st
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     made = go_back(warehouse, over, now_ms=now_ms())
     _tell(made, output)
-    _let_kafka_follow(made, published, settings, output)
+    _let_publications_follow(made, published, settings, output)
 
 
-def _let_kafka_follow(made: Promotion, published: str | None, settings: Settings, output: Output) -> None:
+def _let_publications_follow(made: Promotion, published: str | None, settings: Settings, output: Output) -> None:
     out = Results(output)
     if published is None:
         if "bootstrap.servers" in settings.kafka and made.number:
             fork = f" --fork {made.serving}" if made.serving != made.job else ""
             out.say(f"Topics of Kafka follow with its next publication: hindstream publish FILE.py:NAME{fork}")
         return
+    job = _declared(published, made.serving, made.job)
+    warehouse = existing_storage(settings.warehouse, settings.store_options)
+    if job.kafka_sinks:
+        _let_kafka_follow(made, job, warehouse, settings, out)
+    if job.iceberg_sinks:
+        _let_iceberg_follow(made, job, warehouse, out)
+
+
+def _let_iceberg_follow(made: Promotion, job: Job, warehouse: Storage, out: Results) -> None:
+    from hindstream.iceberg.publish import publish_to_iceberg  # noqa: PLC0415  (an extra, which not every job needs)
+
+    for done in publish_to_iceberg(job, warehouse):
+        if done.left_to is None:
+            rows = f"{counted(done.added, 'row')} added, {count_text(done.removed)} taken out"
+            out.say(f"{made.serving} publishes the Iceberg table {done.table}: {rows}.")
+        out.result(done)
+
+
+def _let_kafka_follow(made: Promotion, job: Job, warehouse: Storage, settings: Settings, out: Results) -> None:
     from hindstream.kafka.publish import publish_to_kafka  # noqa: PLC0415  (an extra, which not every job needs)
 
-    job = _declared(published, made.serving, made.job)
-    for sent in publish_to_kafka(job, existing_storage(settings.warehouse, settings.store_options), settings):
+    for sent in publish_to_kafka(job, warehouse, settings):
         if sent.left_to is None:
             new = (
                 f", and {count_text(sent.records - sent.corrections)} further"

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 import pytest
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.utils.config import Config
+from typer.testing import CliRunner
 
+from hindstream.cli.main import app
 from hindstream.iceberg.publish import PublishedToIceberg, publish_to_iceberg
 from hindstream.spark.phases import publish as phase
 from statelib import IcebergTable, Job, StreamsBuilder
@@ -344,3 +346,19 @@ def test_the_phase_publishes(world: World, caplog: pytest.LogCaptureFixture) -> 
     told = [record.getMessage() for record in caplog.records if "shop.large" in record.getMessage()]
     assert told[0].endswith("rows added to the Iceberg table lake.shop.large")
     assert told[-1] == "new: the Iceberg table lake.shop.large is left to job"
+
+
+def test_promoted_by_the_command(world: World) -> None:
+    world.publish()
+    file = world.directory / "jobs.py"
+    file.write_text(
+        "from statelib import Job\nfrom tests.hindstream.iceberg.world import TABLES\n"
+        "from tests.repair.histories import topology\njob = Job('job', topology(60), iceberg_sinks=TABLES)\n"
+    )
+    command = ["promote", "new", "--over", "job", "--publish", f"{file}:job", "--warehouse", world.warehouse.uri("")]
+    told = CliRunner().invoke(app, command, catch_exceptions=False, obj={}).stdout.splitlines()
+    assert world.seen() == world.has("new")
+    assert [line.partition(":")[0] for line in told[-2:]] == [
+        "new publishes the Iceberg table lake.shop.so_far",
+        "new publishes the Iceberg table lake.shop.large",
+    ]

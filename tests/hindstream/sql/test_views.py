@@ -18,6 +18,7 @@ import hindstream
 from hindstream.sql.dialects import DUCKDB, SPARK
 from hindstream.sql.views import views_of
 from statelib.commits import Retention, maintain, rollback
+from statelib.commits.archives import open_archive
 from statelib.commits.rewriting.rewrite import FilePolicy
 from statelib.commits.versions.drop_fork import drop_fork
 from statelib.commits.versions.fork import fork, fork_from_beginning
@@ -186,6 +187,10 @@ def test_in_spark_with_deltas_package(forked, run, tmp_path):
             ]
             assert ask(f"SELECT {columns} FROM {view.name} ORDER BY partition, offset") == want
         assert ask("SHOW VIEWS")[0]["viewName"] == "counts_current"
+        ask(f"CREATE TABLE registered USING delta LOCATION '{forked.uri('topics/counts.new')}'")  # docs/iceberg.md
+        run(7, "new")
+        (rows,) = ask("SELECT count(*) AS n FROM registered")
+        assert rows["n"] == open_archive(forked, "counts.new").rows
 
 
 @contextmanager
