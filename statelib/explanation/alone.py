@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from statelib.explanation.replayed import TakenUp, Times, versioned_stores
+from statelib.explanation.replayed import TakenUp, Times, versioned_store, versioned_stores
 from statelib.explanation.rows import row_keys
 from statelib.operators.late_records import LateRecords
-from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.records.batch import NO_TIMESTAMP, Uptake
 from statelib.records.key_column import KeyColumn
 from statelib.serdes import serde_for
@@ -319,12 +318,7 @@ class _Running:
         write = WriteBatch(passed_to=self.backend)
         for node, settings in self._versioned.items():
             if node in times.store_times:
-                store = VersionedKeyValueStore(
-                    self.backend,
-                    str(settings["name"]),
-                    history_retention_ms=settings["history_retention_ms"],  # type: ignore[arg-type]
-                    segment_interval_ms=settings["segment_interval_ms"],  # type: ignore[arg-type]
-                )
+                store = versioned_store(self.backend, settings)
                 store.advance(times.store_times[node], write)
         self.backend.write(write)
         return Graph(

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.commits.standing import standing_commit
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.explanation.alone import Alone, row_bytes
+from statelib.explanation.earlier import RestsOnEarlierError, starts, state_before
 from statelib.explanation.explanation import Contribution, Explanation, Place, Result
 from statelib.explanation.history import slices_until, stages_of
 from statelib.explanation.may_matter import EVERYTHING, MOST_RECORDS, RECENCY, Search
@@ -46,8 +47,9 @@ def explain(
 ) -> Explanation:
     """Explains a record of a sink.
 
-    The slices up to the commit are replayed in a temporary folder, in this process: those sub-topologies that lead to
-    the sink, of the last one the task that wrote the record.
+    The slices up to the commit are replayed in a temporary folder, in this process, from the newest commit on whose
+    state holds nothing of what the result rests on: those sub-topologies that lead to the sink, of the last one the
+    task that wrote the record.
 
     Args:
         job: The job, with the topology that wrote it.
@@ -72,9 +74,26 @@ def explain(
             semantics=slices[-1].plan.semantics or settings.semantics,
             on_late_record="topic",  # so that all columns are read
         )
-        stages = stages_of(slices, job.topology, warehouse, scratch)
-        tasks = Tasks(job.topology, found.topic, stages, storage=warehouse, staging=Storage(f"{folder}/staging"))
-        return _Explainer(tasks, slices, found, ends).explanation()
+        records = 0
+        for first in starts(slices, made_by(slices, ends, found)[0], job.topology, warehouse):
+            part = slices[first:]
+            stages = stages_of(part, state_before(part[0]), job.topology, warehouse, scratch)
+            staging = Storage(f"{folder}/staging-{first}")
+            tasks = Tasks(job.topology, found.topic, stages, storage=warehouse, staging=staging)
+            explainer = _Explainer(tasks, part, found, ends)
+            try:
+                told = explainer.explanation()
+            except RestsOnEarlierError:
+                records += explainer.records
+                continue
+            before = part[0].before
+            return replace(
+                told,
+                replayed_records=told.replayed_records + records,
+                replayed_behind=None if before is None else before.commit,
+                spared_slices=first,
+            )
+    raise InternalError("a result rests on more than the whole history", topic=found.topic)
 
 
 class _Explainer:
@@ -89,8 +108,17 @@ class _Explainer:
         (self._sink,) = (sink for sink in tasks.path[-1].all_sinks if sink.topic == found.topic)
         self._task = (tasks.path[-1].index, found.partition)
 
+    @property
+    def records(self) -> int:
+        """How many have been replayed so far, not counting what was replayed alone."""
+        return self._search.records
+
     def explanation(self) -> Explanation:
-        """All of it."""
+        """All of it.
+
+        Raises:
+            RestsOnEarlierError: It takes records from before the first slice.
+        """
         self._tasks.send()
         wanted, row = self._located()
         may_matter, alone, is_enough = self._reproduced(wanted, row)
@@ -181,6 +209,8 @@ class _Explainer:
             *proved,
             is_known,
             self._search.records + alone.records,
+            None,
+            0,
         )
 
     def _place(self, record: TakenUp) -> Place:

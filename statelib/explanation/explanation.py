@@ -124,6 +124,8 @@ class Explanation:
         minimal: Whether leaving any one of them out changes it.
         drops_known: Whether ``dropped`` was looked for: not among very many records.
         replayed_records: How many records were replayed to tell.
+        replayed_behind: The commit whose state the replay began with; None: it began with the history.
+        spared_slices: How many slices before that were not replayed.
     """
 
     result: Result
@@ -135,3 +137,5 @@ class Explanation:
     minimal: bool
     drops_known: bool
     replayed_records: int
+    replayed_behind: int | None
+    spared_slices: int

@@ -31,11 +31,15 @@ class Slice:
         commit: The number of its commit.
         plan: Its plan, of which the sources are read as they are now: offsets stay, whatever files hold them.
         sink_offsets: By sink topic and partition, the offset at which it began to write.
+        before: The commit that it went on from; None: it was the first one.
+        evolves: Whether it went on from state that another topology made, or began some stores anew.
     """
 
     commit: int
     plan: Plan
     sink_offsets: dict[str, dict[int, int]]
+    before: Commit | None
+    evolves: bool
 
 
 def slices_until(warehouse: Storage, job: str, topology: Topology, topic: str, commit: int | None) -> list[Slice]:
@@ -70,7 +74,8 @@ def slices_until(warehouse: Storage, job: str, topology: Topology, topic: str, c
         ]
         update = {"sources": tuple(read), "evolution": None, "fingerprint": topology.fingerprint}
         begins = {} if before is None else before.sink_offsets()
-        found.append(Slice(one.commit, plan.model_copy(update=update), begins))
+        evolves = plan.evolution is not None
+        found.append(Slice(one.commit, plan.model_copy(update=update), begins, before, evolves))
     return found
 
 
@@ -105,6 +110,11 @@ def _check_same(
     raise ConfigurationError(what, job=one.job, topic=topic, next_step=step)
 
 
-def stages_of(slices: Sequence[Slice], topology: Topology, warehouse: Storage, settings: TaskSettings) -> list[Stages]:
-    """The work of each slice; none of it begins with stored state."""
-    return [Stages(topology, part.plan, None, warehouse, settings) for part in slices]
+def stages_of(
+    slices: Sequence[Slice], state: Commit | None, topology: Topology, warehouse: Storage, settings: TaskSettings
+) -> list[Stages]:
+    """The work of each slice; the first one begins with the state of a commit, or with none."""
+    return [
+        Stages(topology, part.plan, None if number else state, warehouse, settings)
+        for number, part in enumerate(slices)
+    ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.explanation.alone import History
+from statelib.explanation.earlier import RestsOnEarlierError, latest_before
 from statelib.explanation.needed import Needs
 from statelib.explanation.rows import Watch, look_away
 
@@ -76,7 +77,11 @@ class Search:
         """How many have been replayed."""
 
     def found(self, task: TaskPlace, wanted: Wanted, recency: int | None) -> MayMatter:
-        """What may have mattered to a row that reached a sink of a task; ``recency``: see `RECENCY`."""
+        """What may have mattered to a row that reached a sink of a task; ``recency``: see `RECENCY`.
+
+        Raises:
+            RestsOnEarlierError: Some of it may be before the commit at which the replay begins.
+        """
         work = self._tasks.work(task)
         taken_up: dict[TaskPlace, list[TakenUp]] = {}
         causes: dict[RecordId, Cause] = {}
@@ -98,7 +103,7 @@ class Search:
                 result.made += [(at, sequence) for sequence in sorted(made & own)]
                 result.dropped |= {(at, sequence) for sequence in dropped & own}
                 for record in sent:
-                    cause, row = self._tasks.cause(sources[record.source].topic, at[1], record.offset)
+                    cause, row = self._tasks.cause(sources[record.source].topic, at, record.offset)
                     causes[at, record.sequence] = cause
                     upstream = asked.setdefault(cause.task, _Asked())
                     if record.sequence in made:
@@ -122,15 +127,19 @@ class Search:
         It goes on until all is there that is looked for: which keys and ids these are, their rows tell.
         """
         sequences = {sequence for _, sequence, _ in asked.all}
+        restored = self._tasks.work(task).restore
+        earlier = latest_before(sub_topology, restored)
         if recency == EVERYTHING:
+            if restored is not None:
+                raise RestsOnEarlierError
             return set(range(max(sequences) + 1)), set()
         keys = {key for _, _, (key, _) in asked.all}
         ids: dict[str, Deduplicated] = {}
         while True:
             watch = Watch(keys, np.array(sorted(sequences), np.int64), ids)
             self.replay(self._tasks.replayed(task, watch), np.empty(0, np.int64), [])
-            made = Needs(sub_topology, watch.rows, recency=recency)
-            dropped = Needs(sub_topology, watch.rows, recency=recency, also_dropped=True)
+            made = Needs(sub_topology, watch.rows, recency=recency, earlier=earlier)
+            dropped = Needs(sub_topology, watch.rows, recency=recency, earlier=earlier, also_dropped=True)
             found = made.follow(asked.made), dropped.follow(asked.dropped)
             before = len(keys), len(sequences), _count(ids)
             keys = keys | made.keys | dropped.keys

@@ -7,10 +7,12 @@ same key: in the same window, with the same id, or near enough to meet it.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.explanation.earlier import EVER, RestsOnEarlierError
 from statelib.explanation.rows import Rows, ids_of, key_bytes
 from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.aggregation.table_select import TableSelect
@@ -56,7 +58,6 @@ _KEEPS_KEYS = (MapValues, Filter, Peek, ForEach, Merge, Split, Branch, FlatMapVa
 
 _CHANGES_KEYS = (SelectKey, MapKeyValue, FlatMap, TableSelect)
 _REMEMBERS_ALL = (KeyAggregate, Process)
-_EVER = 1 << 62
 
 
 class Needs:
@@ -67,15 +68,23 @@ class Needs:
         rows: What was kept of each node.
         recency: How many records of a key, the last ones, to look at where an operator keeps the last one, or the last
             ones of an interval; None: all.
+        earlier: By node, the latest time of what it can have forwarded before the replay began; of others nothing came.
         also_dropped: Whether to look for records that were dropped on the way as well: those that would have counted.
     """
 
     def __init__(
-        self, sub_topology: SubTopology, rows: Mapping[str, Rows], *, recency: int | None, also_dropped: bool = False
+        self,
+        sub_topology: SubTopology,
+        rows: Mapping[str, Rows],
+        *,
+        recency: int | None,
+        earlier: Mapping[str, int],
+        also_dropped: bool = False,
     ) -> None:
         self._nodes = sub_topology.nodes
         self._rows = rows
         self._recency = recency
+        self._earlier = earlier
         self._also_dropped = also_dropped
         self._chosen: dict[str, set[int]] = {node.name: set() for node in self._nodes}
         self._spans: dict[str, set[_Span]] = {node.name: set() for node in self._nodes}
@@ -89,7 +98,11 @@ class Needs:
         """All ids that were looked for: by the parent of a deduplication, its name, its parameters and the ids."""
 
     def follow(self, wanted: Iterable[Wanted]) -> set[int]:
-        """The sequences of the records of the task's sources that may matter."""
+        """The sequences of the records of the task's sources that may matter.
+
+        Raises:
+            RestsOnEarlierError: Some may have come before the replay began.
+        """
         for sink, sequence, key in wanted:
             (node,) = (node for node in self._nodes if node.name == sink)
             self.keys.add(key[0])
@@ -165,24 +178,32 @@ class Needs:
         if isinstance(spec, DeduplicateSpec):
             return self._same_id(node, spec, chosen)
         found: set[int] = set()
+        name = node.parents[slot]
         for row, asked in zip(chosen, keys, strict=True):
             sequence, key, timestamp = int(rows.sequence[row]), rows.keys[row], int(rows.timestamp[row])
-            until = _EVER if self._also_dropped else sequence
+            until = EVER if self._also_dropped else sequence
             if isinstance(spec, WindowedAggregateSpec) and key[1] is not None:
+                self._nothing_earlier(name, key[1])
                 found.update(_between(parent, key[0], key[1], rows.ends[row] or key[1], until))
             elif isinstance(spec, Distinct) and isinstance(spec.windows, TimeWindows):
                 size = spec.windows.size_ms
+                self._nothing_earlier(name, timestamp - size)
                 found.update(_between(parent, key[0], timestamp - size, timestamp + size, until))
             elif isinstance(spec, Suppress):
+                windowed = key[1] is not None and self._is_windowed(node)
+                self._nothing_earlier(name, key[1] if windowed and key[1] is not None else -EVER)
                 found.update(of for of in _before(parent, key[0], until).tolist() if parent.keys[of] == key)
             elif isinstance(spec, StreamStreamJoin):
                 reach = max(abs(spec.windows.before_ms), abs(spec.windows.after_ms))
+                self._nothing_earlier(name, timestamp - reach)
                 for one in asked:
                     found.update(_between(parent, one, timestamp - reach, timestamp + reach, sequence))
             else:
                 recency = None if isinstance(spec, _REMEMBERS_ALL) else self._recency
                 for one in asked:
-                    found.update(_last(parent, _before(parent, one, sequence), timestamp, recency))
+                    before = _before(parent, one, sequence)
+                    self._nothing_earlier(name, _reach(parent, before, timestamp, recency))
+                    found.update(_last(parent, before, timestamp, recency))
         return found
 
     def _same_id(self, node: Processor, spec: DeduplicateSpec, chosen: Sequence[int]) -> set[int]:
@@ -195,6 +216,8 @@ class Needs:
         for row in own:
             if ids[row] is not None:
                 wanted.setdefault(ids[row], []).append(row)
+        for of in chain.from_iterable(wanted.values()):
+            self._nothing_earlier(name, int(parent.timestamp[of]) - spec.interval_ms)
         self.ids.setdefault(name, (node.name, spec, set()))[2].update(wanted)
         found = set()
         for row, one in enumerate(ids):
@@ -221,7 +244,7 @@ class Needs:
                 ((*rows.keys[row], rows.ends[row]) for row in chosen) if start is not None and end is not None
             }  # fmt: skip
         elif isinstance(node.spec, KeyAggregate) and not node.spec.of_table:
-            spans = {(rows.keys[row][0], -_EVER, _EVER) for row in chosen}
+            spans = {(rows.keys[row][0], -EVER, EVER) for row in chosen}
         elif isinstance(node.spec, (*_CHANGES_KEYS, Process, Suppress)):
             return
         for parent in node.parents[: len(node.parents) - node.looks_into]:
@@ -229,9 +252,21 @@ class Needs:
                 continue
             self._spans[parent] |= spans
 
+    def _nothing_earlier(self, node: str, since_ms: int) -> None:
+        """Makes sure that what a node forwarded before the replay began was all earlier than some time."""
+        if self._earlier.get(node, since_ms - 1) >= since_ms:
+            raise RestsOnEarlierError
+
+    def _is_windowed(self, node: Processor) -> bool:
+        """Whether the windows of a node's keys are those of an aggregation above it: their records are within them."""
+        above = [of for of in self._nodes if of.name in node.parents and isinstance(of, Processor)]
+        return any(isinstance(of.spec, WindowedAggregateSpec) or self._is_windowed(of) for of in above)
+
     def _in_spans(self, node: str) -> list[int]:
         rows = self._of(node)
-        return [row for key, start, end in self._spans[node] for row in _between(rows, key, start, end, _EVER)]
+        for _, start, _ in self._spans[node]:
+            self._nothing_earlier(node, start)
+        return [row for key, start, end in self._spans[node] for row in _between(rows, key, start, end, EVER)]
 
 
 def _last_of(spec: WindowedAggregateSpec, end: int) -> int:
@@ -252,6 +287,14 @@ def _between(rows: Rows, key: bytes | None, start: int, end: int, sequence: int)
     found = _before(rows, key, sequence)
     times = rows.timestamp[found]
     return [int(row) for row in found[(times >= start) & (times <= end)]]
+
+
+def _reach(rows: Rows, found: NDArray[np.int64], timestamp: int, recency: int | None) -> int:
+    """Since what time `_last` would also take rows from before those that were found."""
+    earlier = np.sort(rows.timestamp[found][rows.timestamp[found] <= timestamp])
+    if recency is None or len(earlier) < recency:
+        return -EVER
+    return int(earlier[-recency]) + 1
 
 
 def _last(rows: Rows, found: NDArray[np.int64], timestamp: int, recency: int | None) -> list[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.task.graph import Graph
 from statelib.task.inputs import Inputs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from statelib.documents.manifests import RepartitionFile
     from statelib.records.batch import Batch, Uptake
     from statelib.storage import Storage
+    from statelib.stores.backend import Backend
     from statelib.task.graph import Tap
     from statelib.task.merge import Merged
     from statelib.task.source_records import Records
@@ -147,7 +149,7 @@ class ReplayedTask:
             graph = Graph(
                 first.sub_topology,
                 state.backend,
-                clocks={},
+                clocks=state.position.clocks,
                 semantics=first.settings.semantics,
                 partition=first.planned.partition,
                 only_wanted=False,
@@ -158,7 +160,9 @@ class ReplayedTask:
             state.close()
 
     def _run(self, graph: Graph, state: TaskState, taker: _Taker) -> Ended:
-        clock, position = TaskClock.of(self._works[0].sub_topology.all_sources), state.position
+        position = state.position
+        clock = TaskClock.of(self._works[0].sub_topology.all_sources, position.stream_time)
+        self._store_times = _store_times(self._versioned, state.backend)
         metrics = {source.topic: graph.metrics[source.name] for source in self._works[0].sub_topology.all_sources}
         order_time, nothing, last_sequence = NO_TIMESTAMP, [], -1
         for number, work in enumerate(self._works):
@@ -266,6 +270,22 @@ def versioned_stores(sub_topology: SubTopology) -> dict[str, Mapping[str, object
         for store in node.spec.state_stores()
         if store.kind == "versioned"
     }
+
+
+def _store_times(versioned: Mapping[str, Mapping[str, object]], backend: Backend) -> dict[str, int]:
+    """The clocks of versioned stores, by node; of those that have one."""
+    stores = {node: versioned_store(backend, settings) for node, settings in versioned.items()}
+    return {node: store.stream_time for node, store in stores.items() if store.stream_time != NO_TIMESTAMP}
+
+
+def versioned_store(backend: Backend, settings: Mapping[str, object]) -> VersionedKeyValueStore:
+    """One of those that `versioned_stores` names."""
+    return VersionedKeyValueStore(
+        backend,
+        str(settings["name"]),
+        history_retention_ms=settings["history_retention_ms"],  # type: ignore[arg-type]
+        segment_interval_ms=settings["segment_interval_ms"],  # type: ignore[arg-type]
+    )
 
 
 def with_repartitions(work: TaskWork, files: Sequence[RepartitionFile]) -> TaskWork:

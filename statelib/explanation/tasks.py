@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.documents.places import place_of
 from statelib.explanation.alone import Cause
 from statelib.explanation.replayed import ReplayedTask, with_repartitions
 from statelib.explanation.rows import key_bytes, look_away
@@ -79,8 +80,17 @@ class Tasks:
         """What a task does in the first slice."""
         return self._works[task][0]
 
-    def cause(self, topic: str, partition: int, offset: int) -> tuple[Cause, Wanted]:
-        """What wrote a record to a repartition topic, and the row that the topic's sink got."""
+    def cause(self, topic: str, reader: TaskPlace, offset: int) -> tuple[Cause, Wanted]:
+        """What wrote a record to a repartition topic, and the row that the topic's sink got.
+
+        Args:
+            topic: The topic.
+            reader: The task that has taken it up.
+            offset: The offset that it had there.
+        """
+        partition, restore = reader[1], self.work(reader).restore
+        if restore is not None:  # the files hold what came behind that
+            offset -= restore.position.source_offsets.get(place_of(topic, partition), 0)
         tables = self._tables(topic, partition)
         begins = np.cumsum([0, *(table.num_rows for table in tables)])
         at = int(np.searchsorted(begins, offset, side="right")) - 1

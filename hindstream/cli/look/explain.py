@@ -124,6 +124,8 @@ def explanation_data(job: Job, explanation: Explanation) -> dict[str, Any]:
         "minimal": explanation.minimal,
         "drops_known": explanation.drops_known,
         "replayed_records": explanation.replayed_records,
+        "replayed_behind": explanation.replayed_behind,
+        "spared_slices": explanation.spared_slices,
         "contributions": [{**place_data(one.record), "last": one.last} for one in explanation.contributions],
         "dropped": [
             {
@@ -180,6 +182,7 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[str]:
     yield f"Made by {counted(len(explanation.contributions), 'record')}:"
     yield from _limited([_contribution(one) for one in explanation.contributions], limit)
     yield proof_text(explanation)
+    yield _extent(explanation)
     yield ""
     if explanation.drops_known:
         yield f"Dropped on the way: {counted(len(explanation.dropped), 'record')}"
@@ -193,6 +196,13 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[str]:
     yield ""
     yield "How it went, from the result up to the sources:"
     yield from _tree(explanation.steps)
+
+
+def _extent(explanation: Explanation) -> str:
+    if explanation.replayed_behind is None:
+        return "Replayed from the beginning."
+    spared = counted(explanation.spared_slices, "slice")
+    return f"Replayed from commit {explanation.replayed_behind} on: {spared} before that had no part in it."
 
 
 def _limited(lines: Sequence[str], limit: int) -> Iterator[str]:
