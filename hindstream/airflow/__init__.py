@@ -1,4 +1,4 @@
-"""DAGs of jobs: slices replayed, stores migrated, warehouses maintained, live applications switched over.
+"""DAGs of jobs, and operators: slices replayed, stores migrated, warehouses maintained, applications switched over.
 
 Airflow is imported where a DAG is made. Begin with `replay`.
 """
@@ -12,18 +12,57 @@ from hindstream.lazy import offers
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
+    from hindstream.airflow.hook import HindstreamHook
     from hindstream.airflow.maintenance import maintenance_dag
     from hindstream.airflow.migration import migration_dag
+    from hindstream.airflow.operators import (
+        HindstreamArchiveOperator,
+        HindstreamAuditOperator,
+        HindstreamCommitOperator,
+        HindstreamMaintainOperator,
+        HindstreamPlanOperator,
+        HindstreamPublishOperator,
+        HindstreamReplayOperator,
+        HindstreamReportOperator,
+        HindstreamRunOperator,
+    )
     from hindstream.airflow.replay import replay_dag, replay_task_group
     from hindstream.airflow.switch_over import switch_over_dag
     from hindstream.airflow.trial import try_task_group
 
-__all__ = ["maintenance_dag", "migration_dag", "replay_dag", "replay_task_group", "switch_over_dag", "try_task_group"]
+__all__ = [
+    "HindstreamArchiveOperator",
+    "HindstreamAuditOperator",
+    "HindstreamCommitOperator",
+    "HindstreamHook",
+    "HindstreamMaintainOperator",
+    "HindstreamPlanOperator",
+    "HindstreamPublishOperator",
+    "HindstreamReplayOperator",
+    "HindstreamReportOperator",
+    "HindstreamRunOperator",
+    "maintenance_dag",
+    "migration_dag",
+    "replay_dag",
+    "replay_task_group",
+    "switch_over_dag",
+    "try_task_group",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = offers(
         __name__,
         {
+            "HindstreamArchiveOperator": "hindstream.airflow.operators:HindstreamArchiveOperator",
+            "HindstreamAuditOperator": "hindstream.airflow.operators:HindstreamAuditOperator",
+            "HindstreamCommitOperator": "hindstream.airflow.operators:HindstreamCommitOperator",
+            "HindstreamMaintainOperator": "hindstream.airflow.operators:HindstreamMaintainOperator",
+            "HindstreamPlanOperator": "hindstream.airflow.operators:HindstreamPlanOperator",
+            "HindstreamPublishOperator": "hindstream.airflow.operators:HindstreamPublishOperator",
+            "HindstreamReplayOperator": "hindstream.airflow.operators:HindstreamReplayOperator",
+            "HindstreamReportOperator": "hindstream.airflow.operators:HindstreamReportOperator",
+            "HindstreamRunOperator": "hindstream.airflow.operators:HindstreamRunOperator",
+            "HindstreamHook": "hindstream.airflow.hook:HindstreamHook",
             "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
             "migration_dag": "hindstream.airflow.migration:migration_dag",
             "replay_dag": "hindstream.airflow.replay:replay_dag",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ _NOT_OF_TASKS = {
     *("do_xcom_push", "multiple_outputs", "trigger_rule", "task_display_name"),  # by these our tasks work together
 }
 
+_FORMER_CONN_ID = "storage_conn_id"
+
 _SAYS_NOTHING = ("job", "jobs", "make_job", "build")
 
 RETRIES: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(minutes=1)}
@@ -40,11 +43,13 @@ class Given:
         settings: By name.
         of_dag: Arguments of the DAG.
         of_tasks: Arguments of all tasks.
+        conn_id: The connection, where it was given by its former name.
     """
 
     settings: dict[str, object]
     of_dag: dict[str, Any]
     of_tasks: dict[str, Any]
+    conn_id: str | None
 
     @classmethod
     def to(
@@ -61,6 +66,11 @@ class Given:
         Raises:
             ConfigurationError: A name is neither a setting's nor one of Airflow's, or a setting cannot have that value.
         """
+        given = dict(given)
+        conn_id: Any = given.pop(_FORMER_CONN_ID, None)
+        if conn_id is not None:
+            said = f"{function.__name__}({job!r}): {_FORMER_CONN_ID} is conn_id now, and will be refused in version 0.4"
+            warnings.warn(said, DeprecationWarning, stacklevel=4)
         own = _parameters(function)
         dag = _parameters(DAG.__init__) - _NOT_OF_A_DAG - own if has_dag else set()
         tasks = _parameters(BaseOperator.__init__) - _NOT_OF_TASKS - own - dag
@@ -72,6 +82,7 @@ class Given:
             settings,
             {name: value for name, value in given.items() if name in dag},
             {name: value for name, value in given.items() if name in tasks},
+            conn_id,
         )
 
     def for_dag(self, **ours: Any) -> dict[str, Any]:
@@ -79,6 +90,10 @@ class Given:
         joined = {name: {**ours.get(name, {}), **(self.of_dag.get(name) or {})} for name in ("params", "default_args")}
         joined["default_args"] |= self.of_tasks
         return {**ours, **self.of_dag, **joined}
+
+    def of_operators(self, job: str, conn_id: str | None, config: str | None) -> dict[str, Any]:
+        """What all operators of `hindstream.airflow.operators` are given."""
+        return {"job": job, "settings": self.settings, "conn_id": conn_id or self.conn_id, "config": config}
 
     def for_group(self, **ours: Any) -> Any:  # a dict, which the stubs of a group do not know
         """``default_args`` of a group of tasks."""

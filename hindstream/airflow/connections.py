@@ -1,7 +1,10 @@
-"""An Airflow connection as the environment in which the object stores' clients look for credentials.
+"""An Airflow connection as settings, and as the environment in which clients look for credentials.
 
-Only the process of a task has them, while a phase runs, and what it starts: Spark's processes on this machine. They are
-in no argument, template, XCom or setting, and Airflow masks a connection's password in its logs.
+A connection of the type ``hindstream`` has the warehouse, its object store and Kafka; `hindstream.airflow.hook` is its
+form. One of a store's own type has the store's credentials alone.
+
+Only the process of a task has credentials, while a phase runs, and what it starts: Spark's processes on this machine.
+They are in no argument, template, XCom or setting, and Airflow masks a connection's secret fields in its logs.
 """
 
 from __future__ import annotations
@@ -10,56 +13,114 @@ import json
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+OWN_TYPE = "hindstream"
+"""The type of connections of ours."""
+
 
 @contextmanager
-def store_credentials(conn_id: str | None) -> Iterator[None]:
-    """Puts what a connection holds into the environment, in place of what is there, for as long as the context lasts.
+def connected(conn_id: str | None, settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Puts a connection's credentials into the environment, in place of what is there, while the context lasts.
 
     Args:
         conn_id: The connection; None: the environment stays as it is.
+        settings: Settings that go before those of the connection; of options such as ``storage_options``, one by one.
+
+    Yields:
+        The settings of both.
 
     Raises:
-        ConfigurationError: The connection is of no object store, or holds no credentials.
+        ConfigurationError: The connection cannot be used: see `store_environment`.
     """
     before = dict(os.environ)
+    found: dict[str, Any] = {}
     if conn_id is not None:
         from airflow.sdk import BaseHook  # noqa: PLC0415  (parsing a DAG file must stay quick)
 
-        os.environ.update(store_environment(BaseHook.get_connection(conn_id)))
+        connection = BaseHook.get_connection(conn_id)
+        os.environ.update(store_environment(connection))
+        found = settings_of(connection)
     try:
-        yield
+        yield found | {
+            name: {**found[name], **value} if isinstance(value, dict) and name in found else value
+            for name, value in settings.items()
+        }
     finally:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
 
 
+def settings_of(connection: Any) -> dict[str, Any]:
+    """The settings that a connection of the type ``hindstream`` has; one of another type has none."""
+    if connection.conn_type != OWN_TYPE:
+        return {}
+    extra = connection.extra_dejson
+    endpoint, region = extra.get("endpoint_url"), extra.get("region_name")
+    storage = {
+        "aws_endpoint_url": endpoint,
+        "aws_region": region,
+        "allow_http": "true" if str(endpoint).startswith("http://") else None,
+    }
+    kafka = {name: extra.get(field) for field, name in _KAFKA.items()}
+    found = {
+        "warehouse": connection.host,
+        "web_url": extra.get("web_url"),
+        "storage_options": _filled(storage),
+        "kafka": _filled(kafka),
+    }
+    return _filled(found)
+
+
 def store_environment(connection: Any) -> dict[str, str]:
-    """The variables that stand for a connection.
+    """The variables that stand for a connection's credentials.
 
     Args:
-        connection: Of the type ``aws``, ``google_cloud_platform``, ``wasb`` or ``adls``, with what Airflow's own hooks
-            of these names read: keys, tokens, endpoint and region. A role to be assumed is not among it.
+        connection: Of the type ``hindstream``, or of the type ``aws``, ``google_cloud_platform``, ``wasb`` or ``adls``
+            with what Airflow's own hooks of these names read: keys, tokens, endpoint and region. A role to be assumed
+            is not among it.
 
     Raises:
-        ConfigurationError: It is of another type, or holds no credentials.
+        ConfigurationError: It is of another type, or of a store's type and holds no credentials.
     """
     kind = connection.conn_type
+    if kind == OWN_TYPE:
+        return _own(connection)
     if kind not in _VARIABLES:
-        raise _unusable(connection, f"is of the type {kind}", f"use one of the type {', '.join(_VARIABLES)}")
+        raise _unusable(
+            connection, f"is of the type {kind}", f"use one of the type {', '.join([OWN_TYPE, *_VARIABLES])}"
+        )
     extra = connection.extra_dejson
     if kind == "aws" and ("role_arn" in extra or "profile_name" in extra):
         raise _unusable(connection, "names a role or a profile", "give the role to the machine, or use access keys")
-    found = {name: str(value) for name, value in _VARIABLES[kind](connection, extra).items() if value}
+    found = _texts(_VARIABLES[kind](connection, extra))
     if not found.keys() & _CREDENTIALS:
         raise _unusable(connection, "holds no credentials", "add them to the connection")
     return found
+
+
+def _own(connection: Any) -> dict[str, str]:
+    """Without credentials of the store, the role of the machine counts, as it does without a connection."""
+    scheme = urlsplit(connection.host or "").scheme
+    extra = connection.extra_dejson
+    found = _STORES[scheme](connection, extra) if scheme in _STORES else {}
+    if scheme in {"abfss", "az"} and extra.get("tenant_id"):
+        del found["AZURE_STORAGE_ACCOUNT_NAME"]  # the address of the warehouse has it
+    return _texts({**found, **{variable: extra.get(field) for field, variable in _KAFKA_CREDENTIALS.items()}})
+
+
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in _filled(values).items()}
 
 
 def _unusable(connection: Any, what: str, next_step: str) -> ConfigurationError:
@@ -106,6 +167,16 @@ _VARIABLES: dict[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]] = {
     "wasb": _azure,
     "adls": _azure,
 }
+
+_STORES = {"s3": _aws, "s3a": _aws, "gs": _google, "abfss": _azure, "az": _azure}
+"""By the scheme of a warehouse's address."""
+
+_KAFKA = {
+    "kafka_bootstrap_servers": "bootstrap.servers",
+    "kafka_security_protocol": "security.protocol",
+    "kafka_sasl_mechanism": "sasl.mechanism",
+}
+_KAFKA_CREDENTIALS = {"kafka_sasl_username": "KAFKA_SASL_USERNAME", "kafka_sasl_password": "KAFKA_SASL_PASSWORD"}
 
 _CREDENTIALS = frozenset({
     "AWS_SECRET_ACCESS_KEY", "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_SERVICE_ACCOUNT", "AZURE_STORAGE_CLIENT_SECRET",

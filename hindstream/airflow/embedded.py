@@ -189,7 +189,8 @@ def _run(home: Path, dag_id: str, until_ms: int | None, *, seal: bool) -> SliceR
         run = dag.test(logical_date=datetime.now(UTC), run_conf=conf)
         instances = {instance.task_id: instance for instance in run.get_task_instances()}
         states = {task.task_id: str(instances[task.task_id].state) for task in dag.tasks}
-        from hindstream.airflow.replay import FUTURE_RECORDS, RUN  # noqa: PLC0415 - imports Airflow
+        from hindstream.airflow.operators import FUTURE_RECORDS  # noqa: PLC0415 - imports Airflow
+        from hindstream.airflow.replay import RUN  # noqa: PLC0415
 
         first = RUN if RUN in states else "plan"
         run_id = instances[first].xcom_pull(task_ids=first)

@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG
 
 from hindstream.airflow.arguments import RETRIES, Given, id_of
-from hindstream.airflow.runner import Runner
+from hindstream.airflow.operators import HindstreamMaintainOperator
 from statelib.calls import function_checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from statelib.job.job import Job
-    from statelib.settings.settings import Settings
 
 
 @function_checked
@@ -33,7 +30,7 @@ def maintenance_dag(
     dag_id: str | None = None,
     schedule: Any = "@daily",
     tags: Sequence[str] = ("hindstream",),
-    storage_conn_id: str | None = None,
+    conn_id: str | None = None,
     config: str | None = None,
     **given: object,
 ) -> DAG:
@@ -44,7 +41,7 @@ def maintenance_dag(
         dag_id: The DAG's id; None: made from ``job``.
         schedule: Any schedule of Airflow.
         tags: Tags of the DAG in Airflow.
-        storage_conn_id: As for `hindstream.airflow.replay_dag`.
+        conn_id: As for `hindstream.airflow.replay_dag`.
         config: As for `hindstream.airflow.replay_dag`.
         given: Settings, and arguments of Airflow's DAG and tasks, as for `hindstream.airflow.replay.replay_dag`.
 
@@ -53,7 +50,6 @@ def maintenance_dag(
             another type.
     """
     arguments = Given.to(maintenance_dag, job, given)
-    runner = Runner(job, arguments.settings, storage_conn_id, config)
     with DAG(
         dag_id or id_of(job, "maintain"),
         schedule=schedule,
@@ -65,15 +61,5 @@ def maintenance_dag(
             default_args=RETRIES,
         ),
     ) as dag:
-
-        @task(task_id="maintain", do_xcom_push=False)
-        def maintain() -> None:
-            def do(job: Job, settings: Settings) -> object:
-                from hindstream.spark.phases import maintain  # noqa: PLC0415
-
-                return maintain.run(job, settings)
-
-            runner.call(do)
-
-        maintain()
+        HindstreamMaintainOperator(task_id="maintain", **arguments.of_operators(job, conn_id, config))
     return dag

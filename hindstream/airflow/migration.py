@@ -48,7 +48,7 @@ def migration_dag(
     stores: Sequence[str],
     dag_id: str | None = None,
     tags: Sequence[str] = ("hindstream",),
-    storage_conn_id: str | None = None,
+    conn_id: str | None = None,
     config: str | None = None,
     **given: object,
 ) -> DAG:
@@ -59,7 +59,7 @@ def migration_dag(
         stores: The names of the stores, unless the run's parameter ``stores`` names others.
         dag_id: The DAG's id; None: made from ``job``.
         tags: Tags of the DAG in Airflow.
-        storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
+        conn_id: As for `hindstream.airflow.replay.replay_dag`.
         config: As for `hindstream.airflow.replay.replay_dag`.
         given: Settings, and arguments of Airflow's DAG and tasks, as for `hindstream.airflow.replay.replay_dag`.
 
@@ -81,7 +81,7 @@ def migration_dag(
             default_args=RETRIES,
         ),
     ) as dag:
-        steps = _Steps(Runner(job, arguments.settings, storage_conn_id, config))
+        steps = _Steps(Runner(job, arguments.settings, conn_id or arguments.conn_id, config))
         approve = approval("Migrate {{ params.stores | join(', ') }}?", "ti.xcom_pull(task_ids='plan')['text']")
         tasks: dict[str, Any] = {
             name: task(task_id=name, multiple_outputs=False)(getattr(steps, name))()

@@ -42,8 +42,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from hindstream.airflow.approval import approval
 from hindstream.airflow.arguments import RETRIES, Given, id_of
-from hindstream.airflow.replay import copy_topics
-from hindstream.airflow.runner import Runner
+from hindstream.airflow.operators import copy_topics
+from hindstream.airflow.runner import Runner, located
 from statelib.calls import function_checked
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
@@ -95,7 +95,7 @@ def switch_over_dag(
     poke_interval: timedelta = timedelta(minutes=1),
     dag_id: str | None = None,
     tags: Sequence[str] = ("hindstream",),
-    storage_conn_id: str | None = None,
+    conn_id: str | None = None,
     config: str | None = None,
     **given: object,
 ) -> DAG:
@@ -125,7 +125,7 @@ def switch_over_dag(
         poke_interval: How often the broker is asked for lags and groups.
         dag_id: The DAG's id; None: made from ``job``.
         tags: Tags of the DAG in Airflow.
-        storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
+        conn_id: As for `hindstream.airflow.replay.replay_dag`.
         config: As for `hindstream.airflow.replay.replay_dag`.
         given: Settings, and arguments of Airflow's DAG and tasks, as for `hindstream.airflow.replay.replay_dag`.
 
@@ -153,7 +153,12 @@ def switch_over_dag(
         ),
     ) as dag:
         steps = _Steps(
-            Runner(job, arguments.settings, storage_conn_id, config), job, archive, switch, take_over, stopped=stopped
+            Runner(job, arguments.settings, conn_id or arguments.conn_id, config),
+            job,
+            archive,
+            switch,
+            take_over,
+            stopped=stopped,
         )
         waiting: dict[str, Any] = {"mode": "reschedule", "poke_interval": poke_interval.total_seconds()}
 
@@ -233,7 +238,7 @@ class _Steps:
             from hindstream.spark.kafka.takeover import take_over  # noqa: PLC0415
             from statelib.job.handover import load_handover  # noqa: PLC0415
 
-            handover = load_handover(str(self._take_over))
+            handover = load_handover(located(str(self._take_over)))
             return take_over(job, handover, settings, stopped=self._stopped).commit.commit
 
         return int(self._runner.call(do))
@@ -348,7 +353,7 @@ class _Steps:
     def _switch(self) -> SwitchOver:
         from statelib.job.switch_over import load_switch_over  # noqa: PLC0415
 
-        return load_switch_over(self._reference)
+        return load_switch_over(located(self._reference))
 
 
 def _start_again(command: Command, last_before: str) -> None:

@@ -53,7 +53,7 @@ def try_task_group(
     tolerance: float | None = None,
     ignore: Sequence[str] = (),
     group_id: str = "try",
-    storage_conn_id: str | None = None,
+    conn_id: str | None = None,
     config: str | None = None,
     **given: object,
 ) -> TaskGroup:
@@ -71,7 +71,7 @@ def try_task_group(
         tolerance: By how much numbers may differ; None: not at all.
         ignore: Fields to leave out.
         group_id: The group's id in the DAG.
-        storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
+        conn_id: As for `hindstream.airflow.replay.replay_dag`.
         config: As for `hindstream.airflow.replay.replay_dag`.
         given: Settings, and arguments of Airflow's tasks, as for `hindstream.airflow.replay.replay_task_group`.
 
@@ -80,7 +80,7 @@ def try_task_group(
             another type.
     """
     arguments = Given.to(try_task_group, new, given, has_dag=False)
-    steps = _Steps(Runner(new, arguments.settings, storage_conn_id, config), against, group_id)
+    steps = _Steps(Runner(new, arguments.settings, conn_id or arguments.conn_id, config), against, group_id)
     with TaskGroup(group_id, default_args=arguments.for_group()) as group:
         trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(start=start, end=end, sample_keys=sample_keys)
         replayed = task(task_id="replay", do_xcom_push=False)(steps.replay)(trial)

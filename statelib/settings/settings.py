@@ -56,6 +56,9 @@ class Settings(BaseSettings):
     warehouse: Address = Field(
         default="warehouse", min_length=1, description="root of all durable data: a directory, s3://, gs:// or abfss://"
     )
+    web_url: Address | None = Field(
+        default=None, description="where a web server shows the warehouse, for links to reports in Airflow"
+    )
     storage_options: StorageOptions = Field(
         default={}, description="options of the object store, such as aws_endpoint_url; no credentials"
     )

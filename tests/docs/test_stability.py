@@ -33,8 +33,8 @@ def test_the_table_of_formats_is_the_list_of_formats() -> None:
     assert rows == expected
 
 
-def test_nothing_public_is_deprecated() -> None:
-    assert "Nothing is deprecated today." in STABILITY
+def test_no_public_name_is_deprecated() -> None:
+    assert "Deprecated today: the argument `storage_conn_id`" in STABILITY  # tests/hindstream/airflow/test_arguments.py
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in statelib.__all__:

@@ -23,7 +23,7 @@ from tests.task.pipeline import Pipeline
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 MADE = """
-import json
+import json, warnings
 from datetime import UTC, datetime, timedelta
 from airflow.sdk import DAG, task
 from hindstream.airflow import (
@@ -59,16 +59,21 @@ def told(of):
 def nothing(job):
     pass
 
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    former = replay_dag("a.b:job", storage_conn_id="lake").get_task("plan").conn_id
+
 of_airflow = [name for name in Settings.model_fields if Given.to(nothing, "j", {name: None}).settings != {name: None}]
 
 print(json.dumps({
     "of_airflow": of_airflow,
+    "former": [former, [str(one.message) for one in caught if "conn_id" in str(one.message)]],
     "tasks": {name: {each.task_id: told(each) for each in dag.tasks} for name, dag in dags.items()},
     "dags": {name: [dag.max_active_runs, str(dag.dagrun_timeout), dag.on_failure_callback is failed, sorted(dag.params)]
              for name, dag in dags.items()},
     "catchup": [dags["replay"].catchup, dags["maintenance"].catchup],
     "group": {each.task_id: told(each) for each in theirs.tasks},
-    "until": theirs.get_task("replay.plan").op_kwargs,
+    "until": theirs.get_task("replay.plan").until,
     "first": sorted(theirs.get_task("replay.report").downstream_task_ids),
     "ids": [id_of(job, "replay") for job in (
         "/srv/jobs/flights.py:job", "jobs/flights.py:hourly", "hindstream.demo.job:job", "shop.orders:build",
@@ -112,7 +117,7 @@ def test_every_task_has_what_is_given(made: dict[str, Any], dag: str) -> None:
 
 
 def test_dags_have_what_is_given_beside_their_own(made: dict[str, Any]) -> None:
-    own = {"replay": ["end_of_input", "until"], "migration": ["stores"]}
+    own = {"replay": ["before_interval", "end_of_input", "until"], "migration": ["stores"]}
     for name, found in made["dags"].items():
         assert found == [3, "2:00:00", True, sorted([*own.get(name, []), "x"])]
     assert made["catchup"] == [True, False]
@@ -124,12 +129,18 @@ def test_groups_stand_in_anybodys_dag(made: dict[str, Any]) -> None:
     assert {name: of for name, of in made["group"].items() if name.startswith("replay.")} == of_replay
     of_trial = [of for name, of in made["group"].items() if name.startswith("try.")]
     assert {(of["owner"], of["pool"]) for of in of_trial} == {("them", "spark")}
-    assert made["until"] == {"until": "{{ ds }}"}
+    assert made["until"] == "{{ ds }}"
     assert made["first"] == ["try.fork"]
 
 
 def test_no_setting_has_a_name_of_airflows(made: dict[str, Any]) -> None:
     assert made["of_airflow"] == []
+
+
+def test_a_former_name_is_taken_with_a_warning(made: dict[str, Any]) -> None:
+    conn_id, (warning,) = made["former"]
+    assert conn_id == "lake"
+    assert "storage_conn_id is conn_id now" in warning
 
 
 def test_ids_say_which_job_it_is(made: dict[str, Any]) -> None:
@@ -176,7 +187,7 @@ def test_a_group_replays_the_slice_that_is_asked_for(tmp_path: Path, task_per: s
     records = [(f"k{n % 3}", n, n * 1000) for n in range(100)]
     job.archive("views", records, (pa.string(), pa.int64()))
     given = {
-        "job": f"{tmp_path}/counting.py:job",
+        "job": "../counting.py:job",  # from the folder of the DAG file
         "task_per": task_per,
         "warehouse": job.warehouse.uri(""),
         "state_dir": str(tmp_path / "state"),

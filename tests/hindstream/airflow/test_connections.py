@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hindstream import Storage
-from hindstream.airflow.connections import store_environment
+from hindstream.airflow.connections import settings_of, store_environment
 from statelib.commits import CommitLog
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
@@ -66,6 +66,52 @@ CASES: list[tuple[dict[str, Any], dict[str, str]]] = [
     ),
 ]
 
+OURS = [
+    (
+        {
+            "conn_type": "hindstream",
+            "host": "s3://lake/w",
+            "login": "i",
+            "password": "k",
+            "extra": {
+                "endpoint_url": "http://s",
+                "region_name": "eu",
+                "kafka_bootstrap_servers": "b:9092",
+                "kafka_security_protocol": "SASL_SSL",
+                "kafka_sasl_username": "u",
+                "kafka_sasl_password": "p",
+                "web_url": "https://lake.example.com",
+            },
+        },
+        {
+            "AWS_ACCESS_KEY_ID": "i",
+            "AWS_SECRET_ACCESS_KEY": "k",
+            "AWS_REGION": "eu",
+            "AWS_ENDPOINT_URL": "http://s",
+            "KAFKA_SASL_USERNAME": "u",
+            "KAFKA_SASL_PASSWORD": "p",
+        },
+        {
+            "warehouse": "s3://lake/w",
+            "storage_options": {"aws_endpoint_url": "http://s", "aws_region": "eu", "allow_http": "true"},
+            "kafka": {"bootstrap.servers": "b:9092", "security.protocol": "SASL_SSL"},
+            "web_url": "https://lake.example.com",
+        },
+    ),
+    (
+        {
+            "conn_type": "hindstream",
+            "host": "abfss://c@a.dfs.core.windows.net/w",
+            "login": "app",
+            "password": "pw",
+            "extra": {"tenant_id": "t"},
+        },
+        {"AZURE_STORAGE_CLIENT_ID": "app", "AZURE_STORAGE_CLIENT_SECRET": "pw", "AZURE_STORAGE_TENANT_ID": "t"},
+        {"warehouse": "abfss://c@a.dfs.core.windows.net/w"},
+    ),
+    ({"conn_type": "hindstream", "host": "/srv/w"}, {}, {"warehouse": "/srv/w"}),
+]
+
 UNUSABLE = [
     ({"conn_type": "postgres", "password": "hidden-1"}, "is of the type postgres"),
     ({"conn_type": "aws", "login": "id", "extra": {}}, "holds no credentials"),
@@ -82,9 +128,9 @@ class Read:
 
 @pytest.fixture(scope="module")
 def connections(tmp_path_factory: pytest.TempPathFactory) -> list[Read]:
-    """Those of `CASES` and `UNUSABLE`, made by Airflow in a process of its own."""
+    """Those of `CASES`, `UNUSABLE` and `OURS`, made by Airflow in a process of its own."""
     home = tmp_path_factory.mktemp("airflow")
-    all_given = [{"conn_id": "lake", **given} for given, _ in [*CASES, *UNUSABLE]]
+    all_given = [{"conn_id": "lake", **given} for given, *_ in [*CASES, *UNUSABLE, *OURS]]
     given = json.dumps([one | {"extra": json.dumps(one.get("extra", {}))} for one in all_given])
     done = command.run(sys.executable, "-c", CONNECTION, given, cwd=home, AIRFLOW_HOME=str(home))
     assert done.returncode == 0, done.stderr
@@ -104,6 +150,13 @@ def test_a_connection_that_cannot_be_used(connections: list[Read], number: int) 
     assert "hidden" not in str(error.value)
 
 
+@pytest.mark.parametrize("number", range(len(OURS)))
+def test_a_connection_of_our_own_type_has_settings_too(connections: list[Read], number: int) -> None:
+    connection = connections[len(CASES) + len(UNUSABLE) + number]
+    assert store_environment(connection) == OURS[number][1]
+    assert settings_of(connection) == OURS[number][2]
+
+
 @pytest.fixture(scope="module")
 def ran(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """A slice that has run with credentials in a connection, and wrong ones in the environment."""
@@ -116,9 +169,13 @@ def ran(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, s
             orders(),
         )
     key_id, secret = s3.credentials["AWS_ACCESS_KEY_ID"], s3.credentials["AWS_SECRET_ACCESS_KEY"]
-    connection = json.dumps({"conn_type": "aws", "login": key_id, "password": secret})
+    extra = {"endpoint_url": s3.endpoint, "region_name": "us-east-1"}
+    connection = json.dumps({
+        "conn_type": "hindstream", "host": "s3://warehouse/connected", "login": key_id, "password": secret,
+        "extra": extra,
+    })  # fmt: skip
     return folder, command.run(
-        sys.executable, "-m", "tests.hindstream.airflow.connected", str(folder), s3.endpoint,
+        sys.executable, "-m", "tests.hindstream.airflow.connected", str(folder),
         cwd=Path(__file__).parents[3], AIRFLOW_CONN_LAKE=connection, AWS_SECRET_ACCESS_KEY="wrong",
     )  # fmt: skip
 
@@ -131,6 +188,9 @@ def test_a_slice_runs_with_the_credentials_of_a_connection(
     _, done = ran
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines()[-1] == "00000001-1 wrong"  # after it, the environment is what it was
+    pages = [page for _, page in json.loads(done.stdout.splitlines()[-2]) if page]
+    assert "https://lake.example.com/jobs/orders/reports/00000001-1.html" in pages
+    assert next(page for page in pages if "/reports/" not in page).startswith("https://lake.example.com/jobs/orders/")
     assert CommitLog(Storage("s3://warehouse/connected", s3.options), "orders").head_number() == 1
 
 
@@ -140,7 +200,7 @@ def test_airflow_keeps_no_credentials(s3: S3Server, ran: tuple[Path, subprocess.
     """Not in its database (XComs, rendered templates, serialised DAGs), its logs, the DAG's file; nor does Spark."""
     folder, done = ran
     texts = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert b"storage_conn_id" in texts["airflow/dags/orders.py"]
+    assert b"conn_id" in texts["airflow/dags/orders.py"]
     assert b"00000001-1" in texts["airflow/airflow.db"]
     assert b"will replay" in texts["airflow/backfill.log"]
     assert any(b"spark.eventLog.dir" in text for text in texts.values())

@@ -170,6 +170,7 @@ for make in (
     lambda: migration_dag("a.b:job", stores="rates"),
     lambda: migration_dag("a.b:job"),
     lambda: replay_dag("a.b:job", max_active_run=2),
+    lambda: replay_dag("a.b:job", schedule="@daily", catchup=True),
     lambda: replay_task_group("a.b:job", exekution_timeout=None),
 ):
     try:
@@ -183,7 +184,7 @@ def test_schedules_and_mistyped_settings_when_the_file_is_parsed(tmp_path: Path)
     environ = os.environ | {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
     done = subprocess.run([sys.executable, "-c", MADE], capture_output=True, text=True, check=False, env=environ)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()[-19:]
+    lines = done.stdout.splitlines()[-20:]
     assert lines[:8] == [
         "@once OnceTimetable",
         "@continuous ContinuousTimetable",
@@ -205,6 +206,7 @@ def test_schedules_and_mistyped_settings_when_the_file_is_parsed(tmp_path: Path)
         "migration_dag() takes a list as stores, not a str: 'rates'",
         "migration_dag() missing a required argument: 'stores'",
         "there is no setting max_active_run (place replay_dag('a.b:job')). Next: did you mean max_active_runs",
+        "catchup would begin in 1970 (place replay_dag('a.b:job')). Next: give start_date=, the beginning of the first",
         "there is no setting exekution_timeout (place replay_task_group('a.b:job')). Next: did you mean execution",
     ]
     assert [line[: len(text)] for line, text in zip(lines[8:], said, strict=True)] == said
@@ -284,7 +286,8 @@ def test_airflow_loads_a_dag_of_each_schedule_and_tells_a_mistyped_setting(tmp_p
     assert dags == str([
         ("asked", "NullTimetable", 7), ("asset", "AssetTriggeredTimetable", 7),
         ("assets", "AssetTriggeredTimetable", 7), ("cron", "CronDataIntervalTimetable", 7),
-        ("daily", "CronDataIntervalTimetable", 7), ("every", "DeltaTriggerTimetable", 7), ("once", "OnceTimetable", 7),
+        ("daily", "CronDataIntervalTimetable", 7), ("every", "DeltaDataIntervalTimetable", 7),
+        ("once", "OnceTimetable", 7),
     ])  # fmt: skip
     assert "no setting warehose" in errors
     assert "did you mean warehouse?" in errors

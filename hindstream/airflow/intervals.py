@@ -1,0 +1,111 @@
+"""The data interval of a scheduled run is its slice: what lies before it must have been replayed, or is refused.
+
+So a DAG that is unpaused years after its history began does not take up all of it in one slice. Slices of a backfill
+are the intervals that Airflow shows, in whatever order and number it starts the runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from airflow.sdk.exceptions import AirflowRescheduleException
+
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+
+EARLIER = ("refuse", "replay")
+"""What a run can do with records from before its data interval that nobody has replayed."""
+
+_BACKFILL = "backfill"
+_OF_AIRFLOW = ("scheduled", _BACKFILL)
+"""Types of runs that nobody has asked for one by one."""
+
+_LOOK_AGAIN = timedelta(seconds=10)
+
+_log = logging.getLogger(__name__)
+
+
+def interval_of(context: Context) -> tuple[int | None, str | None]:
+    """Where the data interval of a run begins, in ms, and ends, in ISO 8601.
+
+    Returns:
+        No beginning for a run that a person has started: it replays what there is. Neither, if the run has no interval.
+    """
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    if start is None or end is None:
+        return None, None
+    is_of_airflow = context["dag_run"].run_type in _OF_AIRFLOW
+    return round(start.timestamp() * 1000) if is_of_airflow else None, end.isoformat()
+
+
+def check_earlier(context: Context, job: Job, settings: Settings, start_ms: int) -> None:
+    """Whether all from before a run's data interval has been replayed.
+
+    Records that came late, after the run of the interval to which they belong, are no reason to refuse: the next run
+    takes them up.
+
+    Args:
+        context: That of the task.
+        job: The job.
+        settings: Its settings.
+        start_ms: Where the interval begins.
+
+    Raises:
+        AirflowRescheduleException: An earlier run is to replay them.
+        ConfigurationError: There are records that no run has replayed, or the interval is empty.
+    """
+    from hindstream.runs import open_warehouse  # noqa: PLC0415 - parsing a DAG file must stay quick
+    from hindstream.spark.phases.plan import planner  # noqa: PLC0415
+    from statelib.commits import CommitLog  # noqa: PLC0415
+
+    task = context["ti"]
+    if context["data_interval_start"] == context["data_interval_end"]:
+        step = 'give a cron expression or a timedelta, or before_interval="replay": each run then takes what is new'
+        raise ConfigurationError("runs of this schedule have no data interval", dag=task.dag_id, next_step=step)
+    warehouse = open_warehouse(settings)
+    head = CommitLog(warehouse, job.name).head()
+    if head is not None and head.until_ms is not None and head.until_ms >= start_ms:
+        return
+    earlier = planner(job, settings, warehouse)(until_ms=start_ms, dry_run=True)
+    records = getattr(earlier, "records", 0)
+    if not records:
+        return
+    before = task.get_previous_dagrun(state="success")
+    if before is not None and before.data_interval_end == context["data_interval_start"]:
+        return
+    if (run_id := _at_work(context)) is not None:
+        _log.info("%s is to replay what lies before; looking again in %s", run_id, _LOOK_AGAIN)
+        raise AirflowRescheduleException(datetime.now(UTC) + _LOOK_AGAIN)  # type: ignore[no-untyped-call]
+    start = datetime.fromtimestamp(start_ms / 1000, UTC)
+    raise ConfigurationError(
+        f"{counted(records, 'record')} from before this run's data interval, which begins at {start:%Y-%m-%dT%H:%MZ}, "
+        f"{'was' if records == 1 else 'were'} not replayed",
+        job=job.name,
+        dag=task.dag_id,
+        next_step=f"run what lies before, the oldest first: airflow backfill create --dag-id {task.dag_id} --from-date "
+        f"DATE --to-date {start:%Y-%m-%d}, or clear the run that has failed; then clear this one. Or make one slice of "
+        'all of it: before_interval="replay"',
+    )
+
+
+def _at_work(context: Context) -> str | None:
+    """The earlier run that this one waits for.
+
+    A scheduled run waits for those of a backfill that have begun or will; and each for those of its own kind that have
+    begun. Else two could wait for each other: a backfill that goes backwards starts no earlier run while a later one is
+    active.
+    """
+    kind = context["dag_run"].run_type
+    for state, kinds in (("running", {kind, _BACKFILL}), ("queued", {_BACKFILL} - {kind})):
+        found = context["ti"].get_previous_dagrun(state=state)
+        if found is not None and found.run_type in kinds:
+            return str(found.run_id)
+    return None
