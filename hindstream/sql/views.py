@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.forks import forked_from
 from statelib.commits.versions.promotion import serving
 from statelib.commits.versions.sink_history import own_topics, sink_history
 from statelib.errors.kinds import ConfigurationError
@@ -71,15 +70,12 @@ def views_of(warehouse: Storage, job: str, dialect: Dialect, *, schema: str | No
         schema: Where it makes them: ``schema`` or ``catalog.schema``; None: in its current one.
 
     Raises:
-        ConfigurationError: There is no such job; the job that serves has not run yet; a topic does not show yet what
-            its fork has of it; or two sinks would have one view.
+        ConfigurationError: There is no such job; a topic does not show yet what the job that serves has of it; or two
+            sinks would have one view.
         CorruptedDataError: A document of the job is damaged.
     """
     by = serving(warehouse, job)
     own = own_topics(warehouse, by)
-    if not own and forked_from(warehouse, by) is not None:
-        what = "the fork has not run yet, so nobody knows which topics it will write"
-        raise ConfigurationError(what, job=by, next_step=f"run it: hindstream run FILE.py:NAME --fork {by}")
     made: dict[str, View] = {}
     for sink, segments in sink_history(warehouse, by).items():
         name = _view_name(sink, dialect, schema)

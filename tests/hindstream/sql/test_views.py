@@ -150,11 +150,16 @@ def test_of_a_fork_from_the_beginning(forked, readers, run):
     assert readers.rows() == read(forked)
 
 
-def test_a_fork_that_has_not_run_has_none(forked):
+def test_of_a_fork_that_has_not_run(forked, readers, run):
     fork(forked, "counting", "later", now_ms=7)
     promote(forked, "later", "counting", now_ms=8)
-    with pytest.raises(ConfigurationError, match="the fork has not run yet"):
-        views_of(forked, "counting", DUCKDB)
+    (view,) = readers.make_views().views
+    assert not view.is_complete
+    assert readers.rows() == read(forked)
+    run(5, "later")
+    (view,) = readers.make_views().views
+    assert view.is_complete
+    assert readers.rows() == read(forked)
 
 
 def test_what_is_not_published_is_refused(forked):
