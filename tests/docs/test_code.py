@@ -31,7 +31,8 @@ TRACKED = [
 
 IN_FILES = {
     key
-    for file in (ROOT / "statelib").rglob("*.py")
+    for package in ("hindstream", "statelib")
+    for file in (ROOT / package).rglob("*.py")
     for key in re.findall(r'"(hindstream(?:\.\w+)+)"', file.read_text(encoding="utf-8"))
 }
 """Names of what is kept in tables and files, like ``hindstream.format``."""
