@@ -82,7 +82,9 @@ def try_task_group(
     arguments = Given.to(try_task_group, new, given, has_dag=False)
     steps = _Steps(Runner(new, arguments.settings, conn_id or arguments.conn_id, config), against, group_id)
     with TaskGroup(group_id, default_args=arguments.for_group()) as group:
-        trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(start=start, end=end, sample_keys=sample_keys)
+        trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(
+            start=start, end=end, sample_keys=sample_keys, sinks=list(sinks)
+        )
         replayed = task(task_id="replay", do_xcom_push=False)(steps.replay)(trial)
         told = task(task_id="compare", multiple_outputs=False)(steps.compare)(
             trial, sinks=list(sinks), by=by, tolerance=tolerance, ignore=list(ignore)
@@ -103,13 +105,13 @@ class _Steps:
         self._against = against
         self._group_id = group_id
 
-    def fork(self, start: str | None, end: str | None, sample_keys: str | None) -> dict[str, Any]:
-        """Makes the forks; gives what is tried."""
+    def fork(self, start: str | None, end: str | None, sample_keys: str | None, sinks: Sequence[str]) -> dict[str, Any]:
+        """Makes the forks, if there will be what is to be compared; gives what is tried."""
 
         def do(new: Job, settings: Settings) -> Trial:
             from hindstream.runs import open_warehouse  # noqa: PLC0415
             from hindstream.slices import time_ms  # noqa: PLC0415
-            from hindstream.trials import Against, begin, planned, share_of  # noqa: PLC0415
+            from hindstream.trials import Against, begin, check_compared, planned, share_of  # noqa: PLC0415
 
             times = [None if text is None else time_ms(of, text) for of, text in (("from", start), ("to", end))]
             against = Against.of(self._against, new)
@@ -118,6 +120,7 @@ class _Steps:
             trial = planned(
                 warehouse, new, against, self._name(), start_ms=times[0], end_ms=times[1], sample_keys=share
             )
+            check_compared(warehouse, trial, new, sinks, ())
             begin(trial, settings, outlives_process=True)
             return trial
 

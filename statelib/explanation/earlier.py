@@ -2,7 +2,8 @@
 
 State that is restored makes all that the replay forwards right, and it has the clocks. But what is in it came of
 records that are not replayed. So as soon as a rule of `statelib.explanation.needed` would look further back than the
-replay began, an earlier commit is tried; in the end the beginning. What is found is then the same as from there.
+replay began, an earlier commit is tried; in the end the beginning, or the first commit since something that cannot be
+replayed: a repair, another topology. What is found is then the same as from the beginning.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from statelib.operators.processors.operator import Process
 from statelib.topology import Processor, Sink, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from statelib.documents.manifests import Commit, CommittedTask
-    from statelib.explanation.history import Slice
+    from statelib.explanation.history import PastSlices, Slice
     from statelib.storage import Storage
-    from statelib.topology import SubTopology, Topology
+    from statelib.topology import SubTopology
 
 EVER = 1 << 62
 """A time behind all times; with a minus sign before all."""
@@ -29,29 +30,32 @@ class RestsOnEarlierError(Exception):
     """What was asked for may rest on records before those that are replayed."""
 
 
-def starts(slices: Sequence[Slice], result: int, topology: Topology, warehouse: Storage) -> Iterator[int]:
-    """The slices to begin with, one to try after the other; 0 is the last one.
+def starts(past: PastSlices, result: int, warehouse: Storage) -> Iterator[int]:
+    """The slices to begin with, one to try after the other.
 
     Args:
-        slices: The history.
+        past: The history. Where its first slice began with a state, the last to try is the first with which one can.
         result: The slice that wrote the result.
-        topology: The present one. State that another one made is not gone on from.
         warehouse: Root of all durable data.
     """
     oldest: dict[str, int] = {}
-    step = 1
-    at = result
-    while at > 0:
-        before = slices[at].before
-        if before is None or slices[at].evolves or before.fingerprint != topology.fingerprint:
-            break
+
+    def is_kept(part: Slice) -> bool:
+        before = part.before
+        if before is None or not part.may_begin:
+            return False
         if before.job not in oldest:
             oldest[before.job] = oldest_restorable(warehouse, before.job)
-        if before.commit < oldest[before.job]:
-            break
+        return before.commit >= oldest[before.job]
+
+    at, step = result, 1
+    while at > 0 and is_kept(past.slices[at]):
         yield at
         at, step = at - step, 2 * step
-    yield 0
+    if past.refused is None:
+        yield 0
+    elif (first := next((n for n, part in enumerate(past.slices[: result + 1]) if is_kept(part)), None)) is not None:
+        yield first
 
 
 def state_before(part: Slice) -> Commit | None:

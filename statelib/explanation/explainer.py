@@ -59,12 +59,16 @@ def explain(
         commit: Records that were taken up behind this commit are not looked at; None: the newest.
 
     Raises:
-        ConfigurationError: The topology has changed since; or another of `slices_until` and `made_by`.
+        ConfigurationError: The record rests on what cannot be replayed: on commits by another topology, or on a state
+            that came from elsewhere; or another of `slices_until` and `made_by`.
     """
     if found.topic not in job.topology.sink_topics:
         step = f"one of: {', '.join(job.topology.sink_topics)}"
         raise ConfigurationError("the job does not write this topic", topic=found.topic, next_step=step)
-    slices = slices_until(warehouse, job.name, job.topology, found.topic, commit)
+    past = slices_until(warehouse, job.name, job.topology, found.topic, commit)
+    slices = past.slices
+    if past.refused is not None and not _is_of(slices, found):
+        raise past.refused
     ends = standing_commit(warehouse, job.name, commit).sink_offsets().get(found.topic, {})
     with tempfile.TemporaryDirectory(prefix="hindstream-explain-") as folder:
         scratch = replace(
@@ -75,7 +79,7 @@ def explain(
             on_late_record="topic",  # so that all columns are read
         )
         records = 0
-        for first in starts(slices, made_by(slices, ends, found)[0], job.topology, warehouse):
+        for first in starts(past, made_by(slices, ends, found)[0], warehouse):
             part = slices[first:]
             stages = stages_of(part, state_before(part[0]), job.topology, warehouse, scratch)
             staging = Storage(f"{folder}/staging-{first}")
@@ -91,9 +95,14 @@ def explain(
                 told,
                 replayed_records=told.replayed_records + records,
                 replayed_behind=None if before is None else before.commit,
-                spared_slices=first,
+                spared_slices=past.behind + first,
             )
-    raise InternalError("a result rests on more than the whole history", topic=found.topic)
+    raise past.refused or InternalError("a result rests on more than the whole history", topic=found.topic)
+
+
+def _is_of(slices: Sequence[Slice], found: Found) -> bool:
+    """Whether one of the slices, or a later one, wrote a record."""
+    return bool(slices) and found.offset >= slices[0].sink_offsets.get(found.topic, {}).get(found.partition, 0)
 
 
 class _Explainer:
