@@ -163,11 +163,11 @@ def test_every_step_in_the_code_is_killed_at():
     code = [
         module.read_text()
         for folder in ("commits", "checkpoint", "placement", "repair")
-        for module in (package / folder).glob("*.py")
+        for module in (package / folder).rglob("*.py")
     ]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
     for method in (CommitLog.claim, Runs.settle):  # which name their steps after the phase that calls them
-        phases = {p for text in code for p in re.findall(rf'\.{method.__name__}\(.*, "([^"]+)"\)', text)}
+        phases = {p for text in code for p in re.findall(rf'\.{method.__name__}\([\s\S]*?, "([^"]+)"\s*\)', text)}
         steps = re.findall(r'\bstep\(f"\{phase\}\.([^"]+)"\)', inspect.getsource(method))
         names |= {f"{phase}.{name}" for phase in phases for name in steps}
     killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *REPUBLISH, *RENAME}

@@ -159,7 +159,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Done]:
         (
             "rejected",
             "skipped",
-            ("counts is equal (14 compared).", "is a sample of 0.27 of the keys, 2 keys."),
+            ("counts is equal (14 compared).", "a sample of 27.0 % of the keys: 2 keys."),
         ),
     ],
 )
