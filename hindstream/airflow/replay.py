@@ -62,7 +62,7 @@ def replay_dag(
     *,
     dag_id: str | None = None,
     schedule: Any = None,
-    start_date: datetime = _EPOCH,
+    start_date: datetime | None = None,
     end_date: datetime | None = None,
     end_of_input: Literal["hold", "seal"] = "hold",
     tags: Sequence[str] = ("hindstream",),
@@ -81,8 +81,9 @@ def replay_dag(
         dag_id: The DAG's id; None: made from ``job``.
         schedule: A cron expression, whose intervals are the slices; ``@once``, one run of everything; or any other
             schedule of Airflow; None: runs are only triggered manually.
-        start_date: Airflow makes no runs before it. As in any DAG, its time zone applies to a cron expression:
-            ``datetime(2013, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))`` for days in Berlin.
+        start_date: Airflow makes no runs before it; None: no beginning, which ``catchup`` refuses. As in any DAG, its
+            time zone applies to a cron expression: ``datetime(2013, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))`` for days
+            in Berlin.
         end_date: Airflow makes no runs after it; None: no end. (When it is unpaused, a DAG with a schedule and no end
             immediately gets a run for the newest interval.)
         end_of_input: What a run does at the end of its slice, unless its parameter of that name says otherwise:
@@ -113,9 +114,10 @@ def replay_dag(
     if arguments.settings.get("until") is not None:
         step = "give schedule=, or trigger a run with the parameter until"
         raise ConfigurationError("slices of a DAG end where their runs say", setting="until", next_step=step)
-    if arguments.of_dag.get("catchup") and schedule is not None and start_date == _EPOCH:
+    if arguments.of_dag.get("catchup") and schedule is not None and start_date is None:
         step = "give start_date=, the beginning of the first slice"
         raise ConfigurationError("catchup would begin in 1970", place=f"replay_dag({job!r})", next_step=step)
+    start_date = start_date or _EPOCH
     until = Param(
         None,
         type=["null", "string", "integer"],
