@@ -57,6 +57,26 @@ class Standalone:
             except sqlite3.OperationalError:  # not migrated yet, or busy
                 return {}
 
+    def runs(self, dag_id: str) -> list[tuple[str, str, str]]:
+        """Day of the data interval, type and state of each run of a DAG, the oldest first."""
+        database = self.folder / "airflow" / "airflow.db"
+        asked = "select date(data_interval_start), run_type, state from dag_run where dag_id = ? order by 1"
+        try:
+            with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+                return connection.execute(asked, [dag_id]).fetchall()
+        except sqlite3.OperationalError:  # not there yet, or busy
+            return []
+
+    def all_ended(self, dag_id: str, count: int) -> list[tuple[str, str, str]]:
+        """The runs of a DAG, when there are so many and none has anything left to do."""
+
+        def found() -> bool:
+            runs = self.runs(dag_id)
+            return len(runs) == count and {state for *_, state in runs} <= {"success", "failed"}
+
+        self.wait(found)
+        return self.runs(dag_id)
+
     def ended(self, dag_id: str) -> dict[str, str]:
         """The states of a run's tasks, when it has ended."""
         self.wait(lambda: self.states(dag_id).get("dag_run") in {"success", "failed"})

@@ -21,13 +21,13 @@ from hindstream.airflow import embedded
 from hindstream.airflow.migration import STEPS
 from hindstream.airflow.replay import PHASES, RUN
 from hindstream.runs import open_warehouse
-from statelib.commits import CommitLog, published_through, read_hold
+from statelib.commits import CommitLog, Runs, published_through, read_hold
 from tests.docs.blocks import Typed, parts, section
 from tests.docs.curl import path_with_curl
 from tests.effort import every_other
 from tests.hindstream.airflow import rates
 from tests.hindstream.airflow.standalone import Standalone, standalone
-from tests.hindstream.spark.orders import JOB_FILE, archive_orders, make_settings, orders
+from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.slow]
 
 TASK_PER: dict[str, TaskPer] = {"orders": "phase", "orders-in-one": "run"}
+DAILY = """
+from datetime import UTC, datetime
+from hindstream.airflow import replay_dag  # Airflow
+
+dag = replay_dag(
+    "jobs/orders.py:job", dag_id="{dag_id}", task_per="run", schedule="@daily",
+    start_date=datetime(1970, 1, 1, tzinfo=UTC), **{given!r}, {others}
+)
+"""
+ALL_DAYS = "catchup=True, end_date=datetime(1970, 1, 4, tzinfo=UTC), max_active_runs=3"
 RUNBOOK = section("migrating-a-store.md", "By Airflow")
 TRIGGER, REJECT, CLEAR, APPROVE = [part.command for part in parts(RUNBOOK) if isinstance(part, Typed)]
 (DAG_FILE,) = re.findall(r"```python\n(.*?)```", RUNBOOK, re.DOTALL)
@@ -69,6 +79,11 @@ class Scheduler(Standalone):
         files = sorted(folder.glob(f"run_id=*/task_id={task_id}/attempt=*.log"))
         return files[-1].read_text()
 
+    def told(self, dag_id: str, text: str) -> bool:
+        """Whether the log of any task says so."""
+        folder = self.folder / "airflow" / "logs" / f"dag_id={dag_id}"
+        return any(text in file.read_text() for file in folder.rglob("*.log"))
+
     def _api(self, path: str) -> Any:
         request = urllib.request.Request(f"{self.environ['AIRFLOW']}/api/v2/{path}")
         request.add_header("Authorization", f"Bearer {self.environ['TOKEN']}")
@@ -84,11 +99,26 @@ def _write_dags(folder: Path) -> None:
         archive_orders(settings, orders())
         given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
         embedded._write_dag_file(home, dag_id, f"{JOB_FILE}:job", given, task_per)
+    _write_daily_dags(folder)
     place = folder / "migrate-rates"
     rates.run_plain(place)
     others = f'"{place}/warehouse", state_dir="{place}/state", engine="local"'
     dag_file = DAG_FILE.replace("jobs/rates.py:job", f"{rates.__file__}:job").replace('"warehouse"', others)
     (home / "dags" / "migrate-rates.py").write_text(dag_file)
+
+
+def _write_daily_dags(folder: Path) -> None:
+    """A slice a day of a job whose file is in the DAG bundle: from now on, and of all days."""
+    bundle = folder / "airflow" / "dags"
+    (bundle / "jobs").mkdir()
+    (bundle / "jobs" / "orders.py").write_text(JOB_FILE.read_text())
+    (bundle / "team").mkdir()
+    for dag_id, others in (("daily", ""), ("all-days", ALL_DAYS)):
+        settings = make_settings(folder / dag_id)
+        archive_orders(settings, orders())
+        given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
+        dag_file = DAILY.format(dag_id=dag_id, given=given, others=others)
+        (bundle / "team" / f"{dag_id}.py").write_text(dag_file)
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +178,22 @@ def test_a_triggered_run_goes_through_all_phases(scheduler: Scheduler, refused: 
     )
     warehouse = open_warehouse(make_settings(scheduler.folder / dag_id))
     assert CommitLog(warehouse, "orders").head_number() == published_through(warehouse, "orders") == 1
+
+
+def test_what_lies_before_a_data_interval_is_refused(scheduler: Scheduler) -> None:
+    """The DAG is not paused, and begins with its newest interval, years after the records."""
+    ((_, kind, state),) = scheduler.all_ended("daily", 1)
+    assert (kind, state) == ("scheduled", "failed")
+    assert scheduler.told("daily", "3,300 records from before this run's data interval, which begins at 2")
+    assert scheduler.told("daily", "airflow backfill create --dag-id daily --from-date DATE --to-date 2")
+    assert CommitLog(open_warehouse(make_settings(scheduler.folder / "daily")), "orders").head_number() == 0
+
+
+def test_each_data_interval_is_a_slice(scheduler: Scheduler) -> None:
+    """Three runs may be active: those of later intervals wait for the first."""
+    days = [f"1970-01-0{day}" for day in (1, 2, 3, 4)]
+    assert scheduler.all_ended("all-days", 4) == [(day, "scheduled", "success") for day in days]
+    warehouse = open_warehouse(make_settings(scheduler.folder / "all-days"))
+    log = CommitLog(warehouse, "orders")
+    plans = [Runs(warehouse, "orders").plan(log.read(number).run_id) for number in (1, 2, 3, 4)]
+    assert [plan.until_ms for plan in plans if plan is not None] == [day * DAY_MS for day in (1, 2, 3, 4)]
