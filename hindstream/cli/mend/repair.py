@@ -12,7 +12,7 @@ import typer
 
 from hindstream.cli.arguments import check_page
 from hindstream.cli.versions.diff import show_difference
-from hindstream.cli.versions.try_version import check_name_is_free, drop_dead, ended_by_signals, told
+from hindstream.cli.versions.try_version import check_name_is_free, drop_dead, ended_by_signals, repairs_told, told
 from hindstream.console.numbers import count_text
 from hindstream.console.results import Results
 from hindstream.runs import now_ms
@@ -87,7 +87,7 @@ def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Outp
         check_name_is_free(warehouse, wanted.fork)
     with ended_by_signals(), dropped_at_the_end(trial, settings, keep=wanted.keep):
         begin(trial, settings, keep=wanted.keep)
-        for sentence in _plan_told(trial, wanted, start_ms, end_ms or 0):
+        for sentence in (*_plan_told(trial, wanted, start_ms, end_ms or 0), *repairs_told(warehouse, trial)):
             typer.echo(sentence, err=True)
         replay(trial, corrected, None, settings, then=then)
         show_difference(*compared(trial), asked, settings, output=output)

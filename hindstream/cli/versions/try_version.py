@@ -25,6 +25,7 @@ from hindstream.trials import (
 )
 from statelib.columns.times import instant_text
 from statelib.commits.layout import CommitLog
+from statelib.commits.lineage import lineage
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import load_job
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from hindstream.cli.versions.diff import Asked
     from hindstream.console.json_lines import Output
-    from statelib.commits.versions.trials import Side
+    from statelib.commits.versions.trials import Side, Trial
     from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
@@ -97,6 +98,8 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
         for side, what in ((trial.new, tried.new), (trial.old, tried.against)):
             if side is not None:
                 typer.echo(told(side, str(what), start_ms), err=True)
+        for sentence in repairs_told(warehouse, trial):
+            typer.echo(sentence, err=True)
         replay(trial, new, against.version, settings)
         print_difference(*compared(trial), asked, settings, output=output)
 
@@ -133,6 +136,20 @@ def told(side: Side, what: str, start_ms: int | None) -> str:
         if start_ms is not None:
             begins += f": no commit whose state is kept has ended by {instant_text(start_ms)}"
     return f"{what}, as {side.fork}, {begins}; {counted(len(side.ends), 'slice')} to replay."
+
+
+def repairs_told(warehouse: Storage, trial: Trial) -> Iterator[str]:
+    """That what is replayed has been repaired, for a person: a repair's file may have been another one."""
+    if trial.old is not None:
+        return  # the job is replayed with its file, too
+    first = trial.before or trial.new
+    job, commit = trial.at or (trial.job, None)
+    after = first.commit if first.job == job else 0
+    of_job = (made for made in lineage(warehouse, job, commit) if made.job == job)
+    since = [made.commit for made in of_job if made.repaired_by is not None and made.commit > after]
+    if since:
+        by = " and ".join(f"commit {commit}" for commit in since)
+        yield f"The job was repaired since, by {by}. What another file corrected there shows as a difference."
 
 
 @contextmanager

@@ -182,6 +182,25 @@ def test_an_interval_begins_where_it_is_said_and_not_at_the_commit_before(folder
     assert sum(newest(job).values()) == sum(before.values()) + sum(20 <= value < 60 for value in right)
 
 
+def test_a_second_interval_tells_that_the_first_is_taken_back(folder):
+    job = run_of(folder, "job", 0)
+    before = newest(job)
+    then = ("--then", "wrong.py:job", "--yes")
+    done = called(job, "repair", "right.py:job", "--from", "50000", "--to", "60000", *then)
+    assert done.exit_code == 0, done.output
+    assert "The job was repaired since" not in done.output
+    done = called(job, "repair", "right.py:job", "--from", "1000", "--to", "15000", *then)
+    assert done.exit_code == 0, done.output
+    assert "The job was repaired since, by commit 5. What another file corrected there shows as a difference." in (
+        " ".join(done.output.split())
+    )
+    right = [n * 37 % 100 for n in range(1, 15)]
+    assert sum(newest(job).values()) == sum(before.values()) + sum(20 <= value < 60 for value in right)
+    tried = called(job, "try", "wrong.py:job").output
+    assert "The job was repaired since, by commit 5 and commit 6." in tried
+    assert "The job was repaired" not in called(job, "try", "wrong.py:job", "--against", "counting@4").output
+
+
 def test_another_file_for_later_needs_a_time(folder):
     job = run_of(folder, "job", 2)
     refused = called(job, "repair", "right.py:job", "--from", "41000", "--then", "wrong.py:job", caught=True)
