@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
+from statelib.errors.did_you_mean import next_to
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.durations import LAST_INSTANT_MS
 
@@ -27,8 +27,7 @@ def time_zone(name: str) -> ZoneInfo:
     known = available_timezones()
     if name in known:
         return ZoneInfo(name)
-    near = difflib.get_close_matches(name, known, n=1)
-    step = f"did you mean {near[0]}?" if near else "name one of the tz database, such as America/New_York"
+    step = next_to(name, known, 1) or "name one of the tz database, such as America/New_York"
     raise ConfigurationError(f"there is no time zone {name!r}", setting="--timezone", next_step=step)
 
 

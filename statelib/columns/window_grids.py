@@ -6,7 +6,6 @@ it, is number 0 and begins with it.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -16,6 +15,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 
 from statelib.columns.times import LAST_TIME_MS
+from statelib.errors.did_you_mean import next_to
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
@@ -148,8 +148,7 @@ def zone_named(name: str) -> str:
     try:
         return ZoneInfo(name).key
     except (LookupError, ValueError, OSError, TypeError) as error:
-        near = difflib.get_close_matches(str(name), available_timezones(), n=1)
-        step = f"did you mean {near[0]}?" if near else "name one of the tz database, such as Europe/Berlin"
+        step = next_to(str(name), available_timezones(), 1) or "name one of the tz database, such as Europe/Berlin"
         raise ConfigurationError(f"there is no time zone {name!r}", setting="zone", next_step=step) from error
 
 

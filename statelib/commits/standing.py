@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, rolled_back
+from statelib.errors.did_you_mean import next_to
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def standing_commit(warehouse: Storage, job: str, n: int | None = None) -> Commi
     log = CommitLog(warehouse, job)
     head = log.head_number()
     wanted = head if n is None else n
-    check_number(job, wanted, head)
+    check_number(warehouse, job, wanted, head)
     later = rolled_back(log.read(number) for number in range(wanted + 1, head + 1))
     if wanted in later:
         what = f"this commit has been rolled back by commit {later[wanted]}: its records have left the sinks"
@@ -34,20 +35,22 @@ def standing_commit(warehouse: Storage, job: str, n: int | None = None) -> Commi
     return log.read(wanted)
 
 
-def check_number(job: str, n: int, head: int) -> None:
+def check_number(warehouse: Storage, job: str, n: int, head: int) -> None:
     """Makes sure that a job whose newest commit is ``head`` (0: it has none) has commit ``n``.
 
     Raises:
         ConfigurationError: It has not.
     """
     if not head:
-        raise no_commits(job)
+        raise no_commits(warehouse, job)
     if not 1 <= n <= head:
         what = f"there is no such commit: the job has the commits 1 to {head}"
         raise ConfigurationError(what, job=job, commit=n, next_step=f"name one of them: hindstream state {job}")
 
 
-def no_commits(job: str) -> ConfigurationError:
-    """What to raise where a job has no commits."""
-    step = "name a job that has run: hindstream jobs lists them; --warehouse says of which warehouse"
+def no_commits(warehouse: Storage, job: str) -> ConfigurationError:
+    """What to raise where a job has no commits: of those that there are, another one may be meant."""
+    others = {path.rpartition("/")[2] for path in warehouse.folders("jobs")} - {job}
+    otherwise = "name a job that has run: hindstream jobs lists them; --warehouse says of which warehouse"
+    step = next_to(job, others) or otherwise
     return ConfigurationError("the job has no commits", job=job, next_step=step)

@@ -163,7 +163,7 @@ def rebuild_head(
 def _head(warehouse: Storage, job: str) -> Commit:
     head = CommitLog(warehouse, job).head()
     if head is None:
-        raise no_commits(job)
+        raise no_commits(warehouse, job)
     return head
 
 

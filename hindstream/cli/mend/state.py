@@ -40,7 +40,7 @@ def print_commits(job: str, settings: Settings, output: Output = "table") -> Non
     log = CommitLog(warehouse, job)
     head = log.head_number()
     if not head:
-        raise no_commits(job)
+        raise no_commits(warehouse, job)
     oldest = oldest_restorable(warehouse, job)
     commits = [log.read(n) for n in range(oldest, head + 1)]
     references = Counter(place for commit in commits for place in commit.state_files())

@@ -7,7 +7,6 @@ defines the job, is looked up in the library's registry, which has been imported
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from hindstream.spark.expectations.flat_tables import flat_columns
 from hindstream.spark.expectations.known_parameters import PARAMETERS
 from hindstream.spark.expectations.parameters import CONDITION_PARSER, typed
 from statelib.commits.archives import open_archive, open_archive_if_present
+from statelib.errors.did_you_mean import next_to
 from statelib.errors.kinds import ConfigurationError
 from statelib.task.type_inference import topic_types
 from statelib.topics.parquet.schema import topic_schema
@@ -232,10 +232,9 @@ def _registered(name: str) -> dict[str, bool] | None:
 
 
 def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
-    near = difflib.get_close_matches(name, list(known), n=3)
-    if not near:
+    if not (meant := next_to(name, known)):
         return otherwise
-    return f"did you mean {' or '.join(near)}?" + (f" {otherwise[0].upper()}{otherwise[1:]}" if otherwise else " ")
+    return meant + (f" {otherwise[0].upper()}{otherwise[1:]}" if otherwise else " ")
 
 
 def _list(before: str, names: Iterable[str]) -> str:

@@ -74,6 +74,6 @@ def _made(warehouse: Storage, job: Job, stores: Sequence[str]) -> tuple[Commit, 
 def _plan(job: Job, settings: Settings, stores: Sequence[str], warehouse: Storage) -> Callable[..., Plan | NothingToDo]:
     head = CommitLog(warehouse, job.name).head()
     if head is None:
-        raise no_commits(job.name)
+        raise no_commits(warehouse, job.name)
     make_plan = planner(job, settings, warehouse)
     return partial(make_plan, end_offsets=head.source_offsets(), fill_stores=stores, refill=True)

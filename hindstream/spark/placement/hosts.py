@@ -64,9 +64,10 @@ def clean_hosts(job: str, settings: Settings) -> list[tuple[str, LocalState]]:
         ConfigurationError: The job has no commits.
         HindstreamError: See `on_every_host` and `clean_local_state`.
     """
-    head = CommitLog(open_warehouse(settings), job).head()
+    warehouse = open_warehouse(settings)
+    head = CommitLog(warehouse, job).head()
     if head is None:
-        raise no_commits(job)
+        raise no_commits(warehouse, job)
     state_dir = for_all_hosts(settings.state_dir)
     return on_every_host(settings, lambda: clean_local_state(local_state_dir(state_dir), head))
 

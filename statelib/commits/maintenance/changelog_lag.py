@@ -52,7 +52,7 @@ def changelog_lag(warehouse: Storage, job: str, store: str) -> ChangelogLag:
     """
     head = CommitLog(warehouse, job).head()
     if head is None:
-        raise no_commits(job)
+        raise no_commits(warehouse, job)
     described = Runs(warehouse, job).topology(head.fingerprint)
     if described is None:
         what = f"there is no description of the topology of commit {head.commit}, which tells what its stores are"

@@ -100,7 +100,7 @@ def verify(
     log = CommitLog(warehouse, job)
     head = log.head_number()
     wanted = head if commit is None else commit
-    check_number(job, wanted, head)
+    check_number(warehouse, job, wanted, head)
     if not everything:
         check_restorable(warehouse, job, wanted)
     numbers = range(1, head + 1) if everything else range(wanted, wanted + 1)

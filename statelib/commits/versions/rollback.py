@@ -227,7 +227,7 @@ def commit_again(
 def _check_target(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:
     place = {"job": log.job, "commit": to}
     look = f"hindstream state {log.job}"
-    check_number(log.job, to, head)
+    check_number(warehouse, log.job, to, head)
     if to == head:
         raise ConfigurationError("this commit is the head already", **place, next_step=look)
     later = rolled_back(log.read(n) for n in range(to + 1, head + 1))

@@ -47,7 +47,8 @@ def test_list(three_commits, tmp_path):
     assert rows[2][-1] == "head"
     assert lines == state(tmp_path, "list", "counting", "--set", "keep_commits=2").splitlines()
     assert any(line.startswith("Maintenance would free ") and "keep commit 2 and later" in line for line in lines)
-    assert "the job has no commits" in state(tmp_path, "nobody", code=78)
+    assert "the job has no commits (job nobody). Next: name a job that has run" in state(tmp_path, "nobody", code=78)
+    assert "Next: did you mean counting?" in state(tmp_path, "countng", code=78)
 
 
 def test_shared_and_unique_bytes(three_commits, tmp_path):
