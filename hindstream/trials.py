@@ -14,7 +14,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hindstream.console.differences import field_text, interval_sentences, sink_name, sink_sentences
 from hindstream.console.progress import Progress
@@ -232,7 +232,14 @@ def slices_of(trial: Trial) -> int:
 
 
 def _slices(side: Side, job: Job, settings: Settings, *, is_sample: bool) -> Iterator[None]:
-    own = {"fork": side.fork, "until": None, "changelogs": (), "merge_source_files": False, "data_docs": "failed"}
+    own: dict[str, Any] = {
+        "fork": side.fork,
+        "until": None,
+        "changelogs": (),
+        "merge_source_files": False,
+        "data_docs": "failed",
+        "openlineage": False,  # what is tried reaches nobody
+    }
     of_fork = job.as_fork(side.fork)
     if is_sample:  # expectations are about all keys
         of_fork = dataclasses.replace(of_fork, expectations={})

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from openlineage.client import OpenLineageClient
+from typer.testing import CliRunner
 
+from hindstream.cli.main import app
 from hindstream.lineage import emission, wanted
 from hindstream.lineage.reported import copy_reported
 from hindstream.runs import open_warehouse
@@ -255,6 +257,18 @@ def test_copies_of_topics_of_kafka(settings: Settings, monkeypatch) -> None:
     assert (archive["namespace"], archive["name"]) == ("file", f"{settings.warehouse}/topics/orders")
     assert archive["facets"]["version"]["datasetVersion"] == "1"
     assert "Kafka has deleted 1 offset" in events[-1]["run"]["facets"]["errorMessage"]["message"]
+
+
+def test_what_is_tried_reaches_nobody(settings: Settings, job: Job, monkeypatch) -> None:
+    pipeline.run_slice(job, settings.model_copy(update={"openlineage": False}), DAY_MS)
+    given = ["--set", f"warehouse={settings.warehouse}", "--set", f"state_dir={settings.state_dir}"]
+    with receiver(monkeypatch) as events:
+        on = [*given, "--set", "openlineage=true", "--engine", "local"]
+        tried = CliRunner().invoke(app, ["try", f"{JOB_FILE}:job", *on], catch_exceptions=False, obj={})
+        assert tried.exit_code == 0
+        assert events == []
+        CliRunner().invoke(app, ["run", f"{JOB_FILE}:job", *on], catch_exceptions=False, obj={})
+        assert events
 
 
 def test_events_in_a_file(settings: Settings, job: Job, monkeypatch, tmp_path: Path) -> None:
