@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from hindstream.report.documents import RunDocuments
-    from statelib.documents.manifests import TaskOutcome
+    from statelib.documents.manifests import Staged, TaskOutcome
     from statelib.placement.documents import CopyUpdate, PlacedHost
 
 
@@ -94,7 +94,8 @@ def waiting(run: RunDocuments) -> Waiting | None:
     if run.staged is None:
         return None
     began_at_ms = run.staged.began_at_ms
-    starts = sorted(_processing_at_ms(task) - began_at_ms for task in run.staged.tasks if task.began_at_ms)
+    own = [task for task in run.staged.tasks if task.began_at_ms and not _is_of_earlier_try(task, run.staged)]
+    starts = sorted(_processing_at_ms(task) - began_at_ms for task in own)
     is_known = began_at_ms > 0 and starts
     return Waiting(
         first_seconds=max(starts[0], 0) / 1000 if is_known else None,
@@ -102,6 +103,10 @@ def waiting(run: RunDocuments) -> Waiting | None:
         fetched_bytes=sum(task.fetched_bytes for task in run.staged.tasks),
         copied_bytes=sum(copy.fetched_bytes for copy in run.copies.copies) if run.copies else 0,
     )
+
+
+def _is_of_earlier_try(task: TaskOutcome, staged: Staged) -> bool:
+    return staged.done_before > 0 and task.began_at_ms < staged.began_at_ms
 
 
 def host_rows(run: RunDocuments) -> list[HostRow]:

@@ -12,6 +12,7 @@
                             /placement.json, /copies.json  see `statelib.placement.documents`
     jobs/<job>/state/<task>/<sha256>.<run id>  files of checkpoints
     jobs/<job>/staging/<run id>/           repartition topics between the stages of a run
+                               /_outcomes/ what single tasks have made; see `statelib.commits.run.kept`
     jobs/<job>/maintenance.json            what has been swept
     jobs/<job>/hold.json                   who holds the job; see `statelib.commits.hold`
     jobs/<job>/forks/<fork>.json           see `statelib.commits.forks`

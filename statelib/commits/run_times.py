@@ -34,8 +34,8 @@ def estimated_time(warehouse: Storage, job: str, records: int) -> Estimate | Non
 
     def measured(commit: Commit) -> tuple[int, float] | None:
         plan, staged, audit = runs.plan(commit.run_id), runs.staged(commit.run_id), runs.audit(commit.run_id)
-        if plan is None or staged is None or plan.instead_of_replay is not None:
-            return None
+        if plan is None or staged is None or plan.instead_of_replay is not None or staged.done_before:
+            return None  # where an earlier try had done a part, nobody knows how long the whole takes
         return plan.records, staged.seconds + (audit.seconds if audit is not None else 0)
 
     commits = list(CommitLog(warehouse, job).history(_RUNS))

@@ -10,7 +10,7 @@
                                         /audit.json     Audit       what the checks said
     <warehouse>/jobs/<job>/state/<task>/<sha256>.<run id>  state files: content and the run that stored them, shared
                                                         between commits
-    <warehouse>/jobs/<job>/staging/<run id>/...         repartition topics between the stages of a run
+    <warehouse>/jobs/<job>/staging/<run id>/...         repartition topics between the stages of a run; KeptOutcome
 
 A run id is ``<commit number, 8 digits>-<try>``: a run whose audit failed stays as it is, and the next plan for the
 same commit number gets the next try. A rollback and a fork are runs with a plan and a commit and nothing in between,
@@ -151,6 +151,13 @@ class TaskOutcome(Data):
     began_at_ms: int = Field(default=0, description="by the host's clock; 0: not known (before version 6)")
 
 
+class KeptOutcome(Document):
+    """What a task of a run made that is not complete yet: see `statelib.commits.run.kept`."""
+
+    kind: ClassVar[str] = "outcome of a task"
+    outcome: TaskOutcome
+
+
 class Staged(Document):
     """What a run made: the winning attempt of every task. Nothing of it is visible yet."""
 
@@ -160,6 +167,7 @@ class Staged(Document):
     tasks: tuple[TaskOutcome, ...]
     seconds: float
     began_at_ms: int = Field(default=0, description="by the driver's clock; 0: not known (before version 6)")
+    done_before: int = Field(default=0, description="how many tasks an earlier try at the replay had done")
 
     @property
     def fill(self) -> FillCost | None:

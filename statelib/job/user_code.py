@@ -11,12 +11,13 @@ would depend on what has been imported before.
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
 import importlib.util
 import re
 import sys
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -34,6 +35,9 @@ _FILE_MODULE = "hindstream_job_"
 
 _FOLDER = "__hindstream_folder__"
 """In a module that was loaded from a file or comes from beside one: the file's folder, or its outermost package's."""
+
+_named: set[str] = set()
+"""The outermost packages of modules that were named by name."""
 
 
 def load_attribute(reference: str, default: str) -> Any:
@@ -66,10 +70,25 @@ def is_user_file(module: ModuleType) -> bool:
     return _FOLDER in vars(module)
 
 
+def code_digest() -> str:
+    """A digest of the user's files that are loaded: those of jobs and topics, what lies beside them, their packages."""
+    own = [module for name, module in list(sys.modules.items()) if is_user_file(module) or _outermost(name) in _named]
+    digest = hashlib.sha256()
+    for file in sorted({file for module in own if (file := getattr(module, "__file__", None))}):
+        digest.update(f"{Path(file).name}\n".encode())
+        with suppress(OSError):  # a module that comes from an archive
+            digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+    return digest.hexdigest()
+
+
 def forget_files() -> None:
     """Has files of the user's loaded anew when they are named next: who works in a notebook edits them meanwhile."""
     for name in [name for name, module in sys.modules.items() if is_user_file(module)]:
         del sys.modules[name]
+
+
+def _outermost(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _is_own(value: object, module: ModuleType) -> bool:
@@ -85,6 +104,7 @@ def _load_module(name: str) -> ModuleType:
         raise ConfigurationError(f"{name!r} is neither a file of Python nor a module", next_step=step)
     with _errors_told(None):
         try:
+            _named.add(_outermost(name))
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):

@@ -5,7 +5,7 @@ Begin with `run`; `graph` makes operators of nodes.
 
 from statelib.task.graph import NodeSeconds
 from statelib.task.run import run_task
-from statelib.task.stages import Stages, replay_here
+from statelib.task.stages import Stages, kept, replay_here
 from statelib.task.topology_description import describe_topology
 from statelib.task.type_inference import forwarded_types, topic_types
 from statelib.task.work import TaskSettings, TaskWork
@@ -17,6 +17,7 @@ __all__ = [
     "TaskWork",
     "describe_topology",
     "forwarded_types",
+    "kept",
     "replay_here",
     "run_task",
     "topic_types",

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
+from statelib.commits.run.kept import KeptOutcomes, made_from
 from statelib.commits.run.planned_tasks import planned_tasks
 from statelib.commits.topologies.past_plans import past_plans
 from statelib.documents.manifests import Staged
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.settings.max_future import NEVER_MS
+from statelib.storage import Storage
 from statelib.task.run import run_task
 from statelib.task.type_inference import topic_types
 from statelib.task.work import SourceFiles, TaskWork
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from statelib.commits.job_definition import SourceNode
     from statelib.documents.manifests import Commit, RepartitionFile, TaskOutcome
     from statelib.documents.plans import Plan, PlannedTask, SourceRange
-    from statelib.storage import Storage
     from statelib.task.graph import NodeSeconds
     from statelib.task.work import TaskSettings
     from statelib.topics.archive import TopicArchive
@@ -44,13 +45,22 @@ class Stages:
         previous: The commit that the run continues from; None: the run is the job's first.
         warehouse: Root of all durable data.
         settings: What is the same for all tasks.
+        code: What the outcome of each task is kept with as it ends, so that it counts for this code alone; None:
+            outcomes are not kept.
 
     Raises:
         ConfigurationError: The plan is of another topology.
     """
 
     def __init__(
-        self, topology: Topology, plan: Plan, previous: Commit | None, warehouse: Storage, settings: TaskSettings
+        self,
+        topology: Topology,
+        plan: Plan,
+        previous: Commit | None,
+        warehouse: Storage,
+        settings: TaskSettings,
+        *,
+        code: str | None = None,
     ) -> None:
         if plan.fingerprint != topology.fingerprint:
             raise ConfigurationError(
@@ -64,6 +74,8 @@ class Stages:
         self._previous = previous
         self._warehouse = warehouse
         self._settings = settings
+        deciding = (settings.semantics, settings.on_bad_record, settings.on_future_record, settings.on_late_record)
+        self._kept_as = None if code is None else made_from(plan, [code, *deciding])
 
     @property
     def sub_topologies(self) -> tuple[SubTopology, ...]:
@@ -74,6 +86,47 @@ class Stages:
     def restored(self) -> list[str]:
         """The tasks that begin with state of the commit before."""
         return [task_id for task_id, task in self._previous.tasks.items() if task.state.files] if self._previous else []
+
+    @cached_property
+    def done_before(self) -> dict[str, TaskOutcome]:
+        """By task, what earlier tries at the run have made."""
+        return {} if (kept := self._kept) is None else kept.read()
+
+    @property
+    def is_anything_left(self) -> bool:
+        """Whether a task is still to be done."""
+        return len(self.done_before) < len(self._plan.tasks)
+
+    @property
+    def _kept(self) -> KeptOutcomes | None:
+        if self._kept_as is None:
+            return None
+        return KeptOutcomes(self._warehouse, self._plan.job, self._plan.run_id, self._kept_as)
+
+    def outcomes(self, run_stage: Callable[[SubTopology, list[TaskWork]], Iterable[TaskOutcome]]) -> list[TaskOutcome]:
+        """What all tasks of all stages make, or have made before.
+
+        Args:
+            run_stage: Does the tasks of a stage that are left, all or none of them.
+
+        Returns:
+            One for each task, in the order of the plan.
+
+        Raises:
+            HindstreamError: What ``run_stage`` has raised. If data is damaged, no earlier outcome is used again.
+        """
+        done: list[TaskOutcome] = []
+        for sub in self.sub_topologies:
+            works = self.works(sub, done)
+            left = [work for work in works if work.planned.task_id not in self.done_before]
+            try:
+                made = {outcome.task_id: outcome for outcome in run_stage(sub, left)}
+            except CorruptedDataError:
+                if self._kept is not None:
+                    self._kept.forget()
+                raise
+            done += [(self.done_before | made)[work.planned.task_id] for work in works]
+        return done
 
     def works(self, sub_topology: SubTopology, done: Sequence[TaskOutcome]) -> list[TaskWork]:
         """The tasks of one stage.
@@ -124,6 +177,7 @@ class Stages:
             partitions=self._partitions,
             restore=None,
             settings=self._settings,
+            kept_as=self._kept_as,
         )
 
     def _history_of(self, planned: PlannedTask, ordinal: int, done: Sequence[TaskOutcome]) -> tuple[TaskWork, ...]:
@@ -247,8 +301,17 @@ def replay_here(
         spent: See `run_task`.
     """
     began = clock()
-    done: list[TaskOutcome] = []
-    for sub_topology in stages.sub_topologies:
-        works = stages.works(sub_topology, done)
-        done += [run_task(work, attempt=attempt, clock=clock, spent=spent) for work in works]
-    return Staged(run_id=plan.run_id, tasks=tuple(done), seconds=clock() - began)
+
+    def run_stage(_: SubTopology, works: list[TaskWork]) -> list[TaskOutcome]:
+        return [kept(work, run_task(work, attempt=attempt, clock=clock, spent=spent)) for work in works]
+
+    tasks = stages.outcomes(run_stage)
+    return Staged(run_id=plan.run_id, tasks=tuple(tasks), seconds=clock() - began, done_before=len(stages.done_before))
+
+
+def kept(work: TaskWork, outcome: TaskOutcome) -> TaskOutcome:
+    """Keeps what a task has made, so that no later try at the run does it again; gives the outcome that counts."""
+    if work.kept_as is None:
+        return outcome
+    storage = Storage(work.settings.warehouse, work.settings.storage_options)
+    return KeptOutcomes(storage, work.job, work.run_id, work.kept_as).keep(outcome)

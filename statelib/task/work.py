@@ -114,6 +114,8 @@ class TaskWork:
         history: What the task replays before, slice by slice, so that stores can be filled: of its sub-topology what
             leads to these (`statelib.task.history`). Empty: nothing.
         sample_keys: The share of the keys of which results are wanted (`statelib.task.sampling`); None: all.
+        kept_as: The digest of all that decides what the task makes, under which its outcome is kept
+            (`statelib.commits.run.kept`); None: it is not.
     """
 
     job: str
@@ -133,6 +135,7 @@ class TaskWork:
     evolution: Evolution | None = None
     history: tuple[TaskWork, ...] = ()
     sample_keys: float | None = None
+    kept_as: str | None = None
 
     @property
     def records(self) -> int:

@@ -33,6 +33,7 @@ from tests.commits.versions.test_promotion import PROMOTE
 from tests.faults.driver import JOB, drive
 from tests.placement.test_copies import STEPS as COPIES
 from tests.repair.test_repair import REPAIR
+from tests.task.test_kept import KEEP
 from tests.task.test_renamed_stores import RENAME
 from tests.task.test_takeover import TAKE_OVER
 
@@ -171,7 +172,7 @@ def test_every_step_in_the_code_is_killed_at():
         steps = re.findall(r'\bstep\(f"\{phase\}\.([^"]+)"\)', inspect.getsource(method))
         names |= {f"{phase}.{name}" for phase in phases for name in steps}
     killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *REPUBLISH, *RENAME}
-    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES, *FORK, *DROP, *REPAIR, *PROMOTE}
+    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES, *FORK, *DROP, *REPAIR, *PROMOTE, *KEEP}
     assert names == killed_at
 
 

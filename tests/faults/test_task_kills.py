@@ -16,6 +16,7 @@ import pytest
 from statelib.errors.fault_points import observed
 from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
+from tests.task.test_kept import KEEP
 from tests.task.test_run import TYPES, outputs, sales, topology
 
 pytestmark = pytest.mark.thorough
@@ -28,6 +29,7 @@ STEPS = [
     "checkpoint.before-upload",
     "checkpoint.uploaded",
     "task.state-saved",
+    *KEEP,
     "checkpoint.restored",
     "stage.before-create",
 ]
@@ -37,7 +39,7 @@ _processes.set_forkserver_preload(["tests.faults.test_task_kills"])
 
 
 def pipeline(root: Path, attempt: str = "a") -> Pipeline:
-    return Pipeline(root, topology(over_all_partitions=True), attempt=attempt, batch_records=20)
+    return Pipeline(root, topology(over_all_partitions=True), attempt=attempt, batch_records=20, code="same")
 
 
 def drive(root: Path, cut: int, attempt: str, kill_at: tuple[str, int] | None) -> None:

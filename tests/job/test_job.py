@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib import ConfigurationError, Job, StreamsBuilder, expect, load_job
-from statelib.job.user_code import is_user_file
+from statelib.job.user_code import code_digest, forget_files, is_user_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,19 @@ def test_a_job_is_loaded_from_a_file(tmp_path: Path, attribute: str) -> None:
 def test_a_wrong_reference_is_explained(reference: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         load_job(reference)
+
+
+def test_the_digest_of_the_code_knows_what_a_job_imports(tmp_path: Path) -> None:
+    helper = tmp_path / "helper_of_a_job.py"
+    (tmp_path / "jobs.py").write_text(f"import helper_of_a_job\n{FILE}")
+    digests = []
+    for text in ("x = 1", "x = 1", "x = 2"):
+        forget_files()
+        helper.write_text(text)
+        load_job(f"{tmp_path}/jobs.py")
+        digests.append(code_digest())
+    forget_files()
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_what_is_no_job_is_refused(tmp_path: Path) -> None:

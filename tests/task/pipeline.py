@@ -53,6 +53,7 @@ class Pipeline:
         changelogs: Stores that keep one.
         max_future: Which records are from the future; None: none is.
         sample_keys: The share of the keys that are replayed; None: all.
+        code: What outcomes of single tasks are kept with; None: they are not.
         settings: Of `TaskSettings`.
     """
 
@@ -66,6 +67,7 @@ class Pipeline:
         changelogs: Sequence[str] = (),
         max_future: MaxFuture | None = None,
         sample_keys: float | None = None,
+        code: str | None = None,
         **settings: Any,
     ) -> None:
         self.name = name
@@ -77,6 +79,7 @@ class Pipeline:
         self._changelogs = changelogs
         self._max_future = max_future
         self._sample_keys = sample_keys
+        self._code = code
         self.now_ms = 0
 
     def with_settings(self, **settings: Any) -> Pipeline:
@@ -167,7 +170,7 @@ class Pipeline:
         """Stages the slice."""
         log = CommitLog(self.warehouse, self.name)
         previous = log.read(planned.commit - 1) if planned.commit > 1 else None
-        stages = Stages(self.topology, planned, previous, self.warehouse, self._settings)
+        stages = Stages(self.topology, planned, previous, self.warehouse, self._settings, code=self._code)
         return replay_here(stages, planned, attempt=f"{self.attempt}{next(_attempts)}", clock=time.perf_counter)
 
     def state(self) -> dict[str, dict[str, list[tuple[bytes, bytes]]]]:

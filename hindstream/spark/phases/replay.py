@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @reported("replay")
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
-    """Replays a run. A run that has staged its result already is left as it is.
+    """Replays a run: the tasks that no earlier try has done. One that has staged its result already is left as it is.
 
     Args:
         job: The job.
@@ -49,7 +49,10 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     started, began_at_ms = time.perf_counter(), now_ms()
     stages = stages_of(job, plan, warehouse, settings)
     with fenced(warehouse, job.name, plan.commit):
-        if settings.engine == "local":
+        if before := len(stages.done_before):
+            tasks = counted(len(plan.tasks), "task")
+            _log.info("%s: run %s: %d of %s were done before", job.name, plan.run_id, before, tasks)
+        if settings.engine == "local" or not stages.is_anything_left:
             outcomes = replay_here(job, stages)
         else:
             from hindstream.spark.phases.replay_on_spark import replay_on_spark  # noqa: PLC0415 - Spark: half a second
@@ -57,7 +60,9 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
             outcomes = replay_on_spark(job, plan, warehouse, settings, stages)
     seconds = time.perf_counter() - started
     _log.info("%s: run %s replayed %s in %.1f s", job.name, plan.run_id, counted(plan.records, "record"), seconds)
-    staged = Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds, began_at_ms=began_at_ms)
+    staged = Staged(
+        run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds, began_at_ms=began_at_ms, done_before=before
+    )
     if staged.fill is not None and plan.evolution is not None:
         what, cost = ", ".join(plan.evolution.filled), staged.fill
         replayed = counted(cost.records, "record")

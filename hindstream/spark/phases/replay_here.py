@@ -15,12 +15,13 @@ from hindstream.console.progress import Progress
 from hindstream.runs import now_ms
 from hindstream.spark.tasks.unforeseen import unforeseen
 from statelib.errors.kinds import HindstreamError, RetryableError
-from statelib.task import run_task
+from statelib.task import kept, run_task
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import TaskOutcome
     from statelib.job.job import Job
     from statelib.task import Stages, TaskWork
+    from statelib.topology import SubTopology
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ _ATTEMPTS = 4
 
 
 def replay_here(job: Job, stages: Stages) -> list[TaskOutcome]:
-    """Runs all tasks of all stages.
+    """Runs all tasks that are left.
 
     Returns:
         What they made, in the order in which Spark's stages give it.
@@ -38,13 +39,13 @@ def replay_here(job: Job, stages: Stages) -> list[TaskOutcome]:
         HindstreamError: What a task has raised.
     """
     nonce = uuid.uuid4().hex[:8]
-    outcomes: list[TaskOutcome] = []
-    for sub in stages.sub_topologies:
-        works = stages.works(sub, outcomes)
+
+    def run_stage(sub: SubTopology, works: list[TaskWork]) -> list[TaskOutcome]:
         name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
         with Progress(name, sum(work.records for work in works)) as progress:
-            outcomes += [_outcome(work, f"{nonce}-{n}", progress) for n, work in enumerate(works)]
-    return outcomes
+            return [_outcome(work, f"{nonce}-{n}", progress) for n, work in enumerate(works)]
+
+    return stages.outcomes(run_stage)
 
 
 def _outcome(work: TaskWork, name: str, progress: Progress) -> TaskOutcome:
@@ -68,5 +69,5 @@ def _outcome(work: TaskWork, name: str, progress: Progress) -> TaskOutcome:
             traceback.print_exc(file=sys.stderr)
             raise unforeseen(error, work.planned.task_id, "above") from error
         else:
-            return outcome.model_copy(update={"began_at_ms": began_at_ms})
+            return kept(work, outcome.model_copy(update={"began_at_ms": began_at_ms}))
     raise AssertionError  # the last attempt has returned or raised

@@ -19,29 +19,31 @@ if TYPE_CHECKING:
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage
-    from statelib.task import Stages
+    from statelib.task import Stages, TaskWork
+    from statelib.topology import SubTopology
 
 _log = logging.getLogger(__name__)
 
 
 def replay_on_spark(job: Job, plan: Plan, warehouse: Storage, settings: Settings, stages: Stages) -> list[TaskOutcome]:
-    """Runs all stages.
+    """Runs all tasks that are left.
 
     Raises:
         HindstreamError: See `hindstream.spark.tasks.works.run_works`.
     """
     context = spark_context(settings)
     carry_user_code()
-    outcomes: list[TaskOutcome] = []
     with ExitStack() as copies:
         copies.enter_context(standbys.held())
         placement = place_run(context, job, plan, warehouse, settings)
         if not restores(placement, stages.restored):
             copies.close()  # nothing is fetched: copies may be made beside the tasks
-        for sub in stages.sub_topologies:
+
+        def run(sub: SubTopology, works: list[TaskWork]) -> list[TaskOutcome]:
             name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
-            works = stages.works(sub, outcomes)
-            outcomes += run_stage(context, works, name=name, placement=placement)
-    if astray := elsewhere(placement, outcomes):
+            return run_stage(context, works, name=name, placement=placement)
+
+        outcomes = stages.outcomes(run)
+    if astray := elsewhere(placement, [task for task in outcomes if task.task_id not in stages.done_before]):
         _log.warning("%s: Spark has run %s on other hosts than planned", job.name, counted(len(astray), "task"))
     return outcomes

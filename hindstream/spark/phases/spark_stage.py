@@ -14,7 +14,7 @@ from hindstream.spark.tasks.told import tell
 from hindstream.spark.tasks.works import Work, run_works
 from statelib.documents.manifests import TaskOutcome
 from statelib.placement.process import process_id
-from statelib.task import run_task
+from statelib.task import kept, run_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,4 +65,5 @@ def _replayed(work: TaskWork, attempt: str, *, on_cluster: bool) -> bytes:
     began_at_ms = now_ms()
     outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=socket.gethostname(), told=tell)
     host = process_id(work.settings.local_state_dir, uuid.uuid4) if on_cluster else None
-    return outcome.model_copy(update={"began_at_ms": began_at_ms, "process_id": host}).model_dump_json().encode()
+    outcome = outcome.model_copy(update={"began_at_ms": began_at_ms, "process_id": host})
+    return kept(work, outcome).model_dump_json().encode()

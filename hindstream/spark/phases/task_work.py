@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from statelib.commits import CommitLog
+from statelib.job.user_code import code_digest
 from statelib.settings.local_dir import for_all_hosts
 from statelib.task import Stages, TaskSettings
 
@@ -16,13 +18,14 @@ if TYPE_CHECKING:
 
 
 def stages_of(job: Job, plan: Plan, warehouse: Storage, settings: Settings) -> Stages:
-    """The stages of a planned run, which continues from the commit before it.
+    """The stages of a planned run, which continues from the commit before it, and from earlier tries at itself.
 
     Raises:
         ConfigurationError: The plan is of another topology than the job's.
     """
     previous = CommitLog(warehouse, job.name).read(plan.commit - 1) if plan.commit > 1 else None
-    return Stages(job.topology, plan, previous, warehouse, task_settings(warehouse, settings))
+    code = f"{version('hindstream')} {code_digest()}"
+    return Stages(job.topology, plan, previous, warehouse, task_settings(warehouse, settings), code=code)
 
 
 def task_settings(warehouse: Storage, settings: Settings) -> TaskSettings:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,14 +17,14 @@ from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline, plan, replay, replay_here
 from statelib.commits import CommitLog, NothingToDo, Runs
 from statelib.commits.versions.fork import fork
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import InternalError, RetryableError
 from statelib.job.job import load_job
+from tests.faults.killer import at_step
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders
 from tests.hindstream.spark.orders_job import SINK
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from statelib.settings.settings import Settings
 
 
@@ -157,6 +159,27 @@ def test_a_task_is_tried_again_and_its_last_error_counts(local: Settings, monkey
     monkeypatch.setattr(replay_here, "run_task", fails(3))
     assert replay.run(job, local).tasks
     assert json.dumps(tries)
+
+
+def test_a_replay_that_was_stopped_does_what_is_left(local: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    job = load_job(f"{JOB_FILE}:job")
+    planned = plan.run(job, local)
+    assert not isinstance(planned, NothingToDo)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with observed(at_step(("keep.created", 3), stop)), pytest.raises(KeyboardInterrupt):
+        replay.run(job, local)
+    with caplog.at_level(logging.INFO, logger="hindstream"):
+        done = pipeline.run_slice(job, local)
+    assert isinstance(done, pipeline.SliceResult)
+    told = f"run {planned.run_id}: 3 of {len(planned.tasks)} tasks were done before"
+    assert [message for message in caplog.messages if told in message]
+    assert done.staged.done_before == 3
+    page = Path(done.report).read_text()
+    assert f"3 of {len(planned.tasks)} tasks had been done by an earlier try" in page
+    check_published(local, orders())
 
 
 def test_a_defect_names_its_task(local: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
