@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.commits.versions.trials import Trial
+    from statelib.comparison.fields import Rules
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
@@ -83,7 +84,7 @@ def try_task_group(
     steps = _Steps(Runner(new, arguments.settings, conn_id or arguments.conn_id, config), against, group_id)
     with TaskGroup(group_id, default_args=arguments.for_group()) as group:
         trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(
-            start=start, end=end, sample_keys=sample_keys, sinks=list(sinks)
+            start=start, end=end, sample_keys=sample_keys, sinks=list(sinks), tolerance=tolerance, ignore=list(ignore)
         )
         replayed = task(task_id="replay", do_xcom_push=False)(steps.replay)(trial)
         told = task(task_id="compare", multiple_outputs=False)(steps.compare)(
@@ -105,13 +106,22 @@ class _Steps:
         self._against = against
         self._group_id = group_id
 
-    def fork(self, start: str | None, end: str | None, sample_keys: str | None, sinks: Sequence[str]) -> dict[str, Any]:
+    def fork(
+        self,
+        start: str | None,
+        end: str | None,
+        sample_keys: str | None,
+        sinks: list[str],
+        tolerance: float | None,
+        ignore: list[str],
+    ) -> dict[str, Any]:
         """Makes the forks, if there will be what is to be compared; gives what is tried."""
 
         def do(new: Job, settings: Settings) -> Trial:
             from hindstream.runs import open_warehouse  # noqa: PLC0415
             from hindstream.slices import time_ms  # noqa: PLC0415
-            from hindstream.trials import Against, begin, check_compared, planned, share_of  # noqa: PLC0415
+            from hindstream.trials.forks import begin  # noqa: PLC0415
+            from hindstream.trials.wanted import Against, check_compared, planned, share_of  # noqa: PLC0415
 
             times = [None if text is None else time_ms(of, text) for of, text in (("from", start), ("to", end))]
             against = Against.of(self._against, new)
@@ -120,7 +130,7 @@ class _Steps:
             trial = planned(
                 warehouse, new, against, self._name(), start_ms=times[0], end_ms=times[1], sample_keys=share
             )
-            check_compared(warehouse, trial, new, sinks, ())
+            check_compared(warehouse, trial, new, sinks, (), _rules(tolerance, ignore))
             begin(trial, settings, outlives_process=True)
             return trial
 
@@ -131,7 +141,8 @@ class _Steps:
         """Replays what the forks lack."""
 
         def do(new: Job, settings: Settings) -> None:
-            from hindstream.trials import Against, replay  # noqa: PLC0415
+            from hindstream.trials.replay import replay  # noqa: PLC0415
+            from hindstream.trials.wanted import Against  # noqa: PLC0415
 
             replay(_trial(trial), new, Against.of(self._against, new).version, settings)
 
@@ -143,11 +154,10 @@ class _Steps:
         """Says what differs, for the person who approves it."""
 
         def do(_: Job, settings: Settings) -> dict[str, Any]:
-            from hindstream.trials import told  # noqa: PLC0415
-            from statelib.comparison.fields import Rules  # noqa: PLC0415
+            from hindstream.trials.differences import differences_told  # noqa: PLC0415
 
-            rules = Rules(tolerance, {}, frozenset(ignore))
-            return asdict(told(_trial(trial), settings, sinks=sinks, way=by, rules=rules))
+            rules = _rules(tolerance, ignore)
+            return asdict(differences_told(_trial(trial), settings, sinks=sinks, way=by, rules=rules))
 
         found: dict[str, Any] = self._runner.call(do)
         _log.info("%s", found["text"])
@@ -157,7 +167,7 @@ class _Steps:
         """Drops the forks, whatever has become of the other tasks."""
 
         def do(_: Job, settings: Settings) -> None:
-            from hindstream.trials import drop_named  # noqa: PLC0415
+            from hindstream.trials.forks import drop_named  # noqa: PLC0415
 
             drop_named(self._name(), settings)
 
@@ -165,11 +175,18 @@ class _Steps:
 
     def _name(self) -> str:
         """The fork's: the same in all tasks of a run and their retries, and in no other run."""
-        from hindstream.trials import FORK_PREFIX  # noqa: PLC0415
+        from hindstream.trials.forks import FORK_PREFIX  # noqa: PLC0415
 
         context = get_current_context()
         run = f"{context['ti'].dag_id}/{context['run_id']}/{self._group_id}"
         return f"{FORK_PREFIX}{hashlib.sha256(run.encode()).hexdigest()[:8]}"
+
+
+def _rules(tolerance: float | None, ignore: Sequence[str]) -> Rules:
+    """What counts as equal."""
+    from statelib.comparison.fields import Rules  # noqa: PLC0415
+
+    return Rules(tolerance, {}, frozenset(ignore))
 
 
 def _trial(data: Any) -> Trial:

@@ -50,7 +50,10 @@ def check_number(warehouse: Storage, job: str, n: int, head: int) -> None:
 
 def no_commits(warehouse: Storage, job: str) -> ConfigurationError:
     """What to raise where a job has no commits: of those that there are, another one may be meant."""
-    others = {path.rpartition("/")[2] for path in warehouse.folders("jobs")} - {job}
     otherwise = "name a job that has run: hindstream jobs lists them; --warehouse says of which warehouse"
-    step = next_to(job, others) or otherwise
-    return ConfigurationError("the job has no commits", job=job, next_step=step)
+    return ConfigurationError("the job has no commits", job=job, next_step=job_meant(warehouse, job) or otherwise)
+
+
+def job_meant(warehouse: Storage, job: str) -> str:
+    """The question whether a job of a name like this is meant; empty: there is none."""
+    return next_to(job, {path.rpartition("/")[2] for path in warehouse.folders("jobs")} - {job})

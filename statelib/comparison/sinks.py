@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.commits.forks import ancestors
-from statelib.commits.layout import Runs, late_topic, quarantine_topic
+from statelib.commits.layout import Runs
 from statelib.commits.standing import standing_commit
-from statelib.commits.versions.sink_history import sink_history
+from statelib.commits.versions.sink_history import sink_history, topics_aside
 from statelib.comparison.compare import EXAMPLES, compare
 from statelib.comparison.fields import Rules, check_paths
 from statelib.comparison.sides import sides_of
@@ -115,16 +114,16 @@ def compare_sinks(
         split_ms: See `compare`.
 
     Raises:
-        ConfigurationError: There is no such job, commit, sink or field, or a commit has been rolled back since.
+        ConfigurationError: There is no such job, commit, sink or field; a commit has been rolled back since; or no
+            record to compare is of a key in the sample.
         InputError: A file of a sink cannot be read.
     """
     made = [standing_commit(warehouse, of.job, of.commit) for of in (a, b)]
     histories = [dict(sink_history(warehouse, of.job, of.commit)) for of in (a, b)]
     if within.keys is not None:
         for of, history in zip((a, b), histories, strict=True):
-            for name in ancestors(warehouse, of.job):
-                history.pop(late_topic(name), None)
-                history.pop(quarantine_topic(name), None)
+            for topic in topics_aside(warehouse, of.job):
+                history.pop(topic, None)
     pairs = _named(sinks, histories, a.job, b.job) if sinks else _matched(histories, a.job, b.job)
     found = []
     opened = [sides_of(warehouse, (one, histories[0][one]), (other, histories[1][other])) for one, other in pairs]
@@ -133,6 +132,10 @@ def compare_sinks(
         how = way or default_way(warehouse, a.job, made[0].fingerprint, one)
         difference = compare(*sides, how, resources, rules=rules, examples=examples, within=within, split_ms=split_ms)
         found.append(SinkDifference(one, other, difference))
+    if within.keys is not None and found and not any(sink.difference.compared for sink in found):
+        what = "no record to compare is of a key in the sample, so nothing was compared"
+        step = "take a larger share of the keys, or all of them"
+        raise ConfigurationError(what, setting="--sample-keys", next_step=step)
     left = [() if sinks else sorted(histories[n].keys() - {pair[n] for pair in pairs}) for n in range(2)]
     filled, empty = (
         [tuple(topic for topic in left[n] if bool(histories[n][topic]) is has_records) for n in range(2)]

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 
 import hindstream as library
-from hindstream import trials
 from hindstream.cli.main import app
-from hindstream.trials import drop_dead_trials
+from hindstream.trials import forks
+from hindstream.trials.forks import drop_dead_trials
 from statelib import load_job
 from statelib.commits.expiry import expire_before
 from statelib.commits.forks import forks_of
 from statelib.commits.versions.drop_fork import drop_fork
 from statelib.errors.fault_points import observed
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.job.user_code import forget_files
 from statelib.settings.settings import Settings
 from statelib.storage import Storage
@@ -193,6 +193,7 @@ def test_a_fork_that_is_kept_goes_on(pipeline, tries, tmp_path) -> None:
 @pytest.mark.parametrize(("arguments", "told"), [
     (("--from", "90000", "--to", "80000"), "nothing lies between"),
     (("--from", "100000"), "nothing lies between"),
+    (("--from", "90000", "--to", "70000"), "nothing lies between"),
     (("--to", "1970-01-01T00:00"), "the time has no time zone"),
     (("--against", "counting@4", "--to", "80000"), "two ends of the trial are given"),
     (("--against", "elsewhere"), "the job has no commits"),
@@ -201,6 +202,8 @@ def test_a_fork_that_is_kept_goes_on(pipeline, tries, tmp_path) -> None:
     (("--sink", "counts=count"), "the job has no such sink"),
     (("--store", "count"), "the job has no such store"),
     (("--page", "nowhere/page.html"), "the page cannot be written"),
+    (("--ignore", "value.totl"), r"there is no such field \(field value.totl\)"),
+    (("--tolerance", "valeu=1"), "did you mean value"),
 ])  # fmt: skip
 def test_what_is_refused_before_anything_is_replayed(pipeline, tries, monkeypatch, arguments, told) -> None:
     monkeypatch.setattr("hindstream.cli.versions.try_version.begin", None)
@@ -208,6 +211,37 @@ def test_what_is_refused_before_anything_is_replayed(pipeline, tries, monkeypatc
     with pytest.raises(ConfigurationError, match=told):
         tries("new.py:job", *arguments)
     assert paths(pipeline.warehouse) == before
+
+
+PAGES = ("/reports/", "/data_docs/")
+
+
+def test_no_page_is_named_that_goes_with_the_fork(pipeline, tries, caplog) -> None:
+    caplog.set_level("INFO")
+    tries("new.py:job")
+    assert "is commit 1" in caplog.text
+    assert not any(page in caplog.text for page in PAGES)
+    tries("new.py:job", "--keep", "longer")
+    (page,) = re.findall(r"the report of run \S+ is (\S+)", caplog.text)
+    assert Path(page).is_file()
+
+
+def test_a_version_that_fails_its_audit_says_how_to_look_at_it(pipeline, tries, tmp_path) -> None:
+    of_one = (
+        """expectations={"counts": (expect("expect_column_values_to_be_between", column="value", max_value=1),)})"""
+    )
+    failing = LONGER.replace("import Job,", "import Job, expect,").replace(
+        "builder.build())", f"builder.build(), {of_one}"
+    )
+    (tmp_path / "failing.py").write_text(failing)
+    before = paths(pipeline.warehouse)
+    with pytest.raises(InputError, match="the audit failed, 1 of .* with --keep NAME the fork stays") as raised:
+        tries("failing.py:job")
+    assert not any(page in str(raised.value) for page in PAGES)
+    assert paths(pipeline.warehouse) == before
+    with pytest.raises(InputError, match="the audit failed") as raised:
+        tries("failing.py:job", "--keep", "failing")
+    assert Path(raised.value.place["report"]).is_file()
 
 
 class _Stopped(BaseException):
@@ -253,9 +287,9 @@ def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed, first) 
                 raise _Stopped
 
         with monkeypatch.context() as patched:
-            patched.setattr(trials.os, "getpid", lambda: gone)
+            patched.setattr(forks.os, "getpid", lambda: gone)
             if is_killed:
-                patched.setattr(trials, "drop", lambda *_, **__: None)
+                patched.setattr(forks, "drop", lambda *_, **__: None)
             with observed(stop), pytest.raises(_Stopped):
                 tries(*ARGUMENTS)
         if is_killed or name.startswith("drop."):
@@ -356,6 +390,14 @@ def test_a_sample_of_the_keys_shows_what_differs_of_these_and_what_it_has_spared
     assert 10 < int(keys[1]) < 30
     assert "nodes took the sample: " in text
     assert "This spared them " in text
+
+
+def test_a_sample_without_any_key_is_not_taken_for_equal(pipeline, tries) -> None:
+    before = paths(pipeline.warehouse)
+    with pytest.raises(ConfigurationError, match="nothing was compared") as raised:
+        tries("new.py:job", "--sample-keys", "0.0001%")
+    assert "take a larger share" in str(raised.value)
+    assert paths(pipeline.warehouse) == before
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from hindstream.console.numbers import count_text
 from hindstream.console.results import Results
 from hindstream.runs import now_ms
 from hindstream.slices import time_ms
-from hindstream.trials import begin, compared, dropped_at_the_end, replay
+from hindstream.trials.forks import begin, dropped_at_the_end
+from hindstream.trials.replay import replay
+from hindstream.trials.wanted import compared
 from statelib.columns.times import instant_text
 from statelib.commits.standing import standing_commit
 from statelib.commits.versions.trials import plan_interval, plan_trial
@@ -89,7 +91,7 @@ def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Outp
         begin(trial, settings, keep=wanted.keep)
         for sentence in (*_plan_told(trial, wanted, start_ms, end_ms or 0), *repairs_told(warehouse, trial)):
             typer.echo(sentence, err=True)
-        replay(trial, corrected, None, settings, then=then)
+        replay(trial, corrected, None, settings, then=then, keep=wanted.keep)
         show_difference(*compared(trial), asked, settings, output=output)
         question = f"Let {corrected.name} take the state of B, and publish these differences?"
         if not wanted.yes and not typer.confirm(question, err=True):

@@ -78,7 +78,8 @@ def try_(
 
     from hindstream.cli.versions.diff import Asked, interval_of, rules_of  # noqa: PLC0415
     from hindstream.cli.versions.try_version import Tried, try_version  # noqa: PLC0415
-    from hindstream.trials import FORK_PREFIX, share_of  # noqa: PLC0415
+    from hindstream.trials.forks import FORK_PREFIX  # noqa: PLC0415
+    from hindstream.trials.wanted import share_of  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, engine=engine)
     rules = rules_of(tolerances or (), ignored or ())

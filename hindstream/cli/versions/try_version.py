@@ -12,17 +12,9 @@ import typer
 from hindstream.cli.arguments import check_page
 from hindstream.cli.versions.diff import print_difference
 from hindstream.slices import time_ms
-from hindstream.trials import (
-    Against,
-    begin,
-    check_compared,
-    compared,
-    drop_dead_trials,
-    dropped_at_the_end,
-    planned,
-    replay,
-    sampled,
-)
+from hindstream.trials.forks import begin, drop_dead_trials, dropped_at_the_end
+from hindstream.trials.replay import replay
+from hindstream.trials.wanted import Against, check_compared, compared, planned, sampled
 from statelib.columns.times import instant_text
 from statelib.commits.layout import CommitLog
 from statelib.commits.lineage import lineage
@@ -72,7 +64,7 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
 
     Raises:
         ConfigurationError: Stores are to be compared of a sample of keys, or it is to be kept; see
-            `hindstream.trials.planned` and `print_difference`.
+            `hindstream.trials.wanted.planned` and `print_difference`.
         HindstreamError: That of the phase that failed.
         Exit: With the code `hindstream.cli.versions.diff.DIFFERENT`: there is a difference.
     """
@@ -89,7 +81,7 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
     trial = planned(
         warehouse, new, against, tried.fork, start_ms=start_ms, end_ms=end_ms, sample_keys=tried.sample_keys
     )
-    check_compared(warehouse, trial, new, asked.sinks, asked.stores or ())
+    check_compared(warehouse, trial, new, asked.sinks, asked.stores or (), asked.rules)
     asked = replace(asked, within=replace(asked.within, keys=sampled(trial)))
     if tried.keep:
         check_name_is_free(warehouse, tried.fork)
@@ -100,7 +92,7 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
                 typer.echo(told(side, str(what), start_ms), err=True)
         for sentence in repairs_told(warehouse, trial):
             typer.echo(sentence, err=True)
-        replay(trial, new, against.version, settings)
+        replay(trial, new, against.version, settings, keep=tried.keep)
         print_difference(*compared(trial), asked, settings, output=output)
 
 

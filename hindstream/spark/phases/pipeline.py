@@ -33,7 +33,7 @@ class SliceResult:
 
     Attributes:
         seconds: By phase.
-        report: Where the run's report is.
+        report: Where the run's report is; None: none was wanted.
     """
 
     plan: Plan
@@ -42,7 +42,7 @@ class SliceResult:
     commit: Commit
     published: tuple[Published, ...]
     maintained: Maintained
-    report: str
+    report: str | None
     seconds: dict[str, float]
 
 
@@ -60,7 +60,12 @@ class _Stopwatch:
 
 @all_reported
 def run_slice(
-    job: Job, settings: Settings, until_ms: int | None = None, *, end_offsets: EndOffsets | None = None
+    job: Job,
+    settings: Settings,
+    until_ms: int | None = None,
+    *,
+    end_offsets: EndOffsets | None = None,
+    with_report: bool = True,
 ) -> SliceResult | NothingToDo:
     """Plans, replays, audits, commits, publishes, maintains and reports one slice.
 
@@ -69,6 +74,7 @@ def run_slice(
         settings: See `Settings`.
         until_ms: End of the slice in event time; None: ``settings.until``, which may be none too: all there is.
         end_offsets: The slice ends before these offsets instead: see `statelib.commits.run.plan`.
+        with_report: Whether to write the reports: those of a job that is dropped at once are read by nobody.
 
     Returns:
         What was done, or why there was nothing to do.
@@ -81,7 +87,7 @@ def run_slice(
     watch = _Stopwatch()
     planned = watch.time("plan", lambda: plan.run(job, settings, end_offsets=end_offsets))
     if isinstance(planned, NothingToDo):
-        _finish(job, settings, planned.head)
+        _finish(job, settings, planned.head, with_report=with_report)
         return planned
     run_id = planned.run_id
     return SliceResult(
@@ -91,19 +97,20 @@ def run_slice(
         commit=watch.time("commit", lambda: commit.run(job, settings, run_id)),
         published=watch.time("publish", lambda: publish.run(job, settings, run_id)),
         maintained=watch.time("maintain", lambda: maintain.run(job, settings, run_id)),
-        report=watch.time("report", lambda: report.run(job, settings, run_id)),
+        report=watch.time("report", lambda: report.run(job, settings, run_id)) if with_report else None,
         seconds=watch.seconds,
     )
 
 
-def _finish(job: Job, settings: Settings, head: int) -> None:
+def _finish(job: Job, settings: Settings, head: int, *, with_report: bool) -> None:
     """Maintains and reports the run of the newest commit, if it has failed or was killed behind the commit."""
     warehouse = open_warehouse(settings)
     made = CommitLog(warehouse, job.name).read(head) if head else None
     if made is None or made.instead_of_replay or warehouse.exists(report_path(job.name, made.run_id)):
         return
     maintain.run(job, settings, made.run_id)
-    report.run(job, settings, made.run_id)
+    if with_report:
+        report.run(job, settings, made.run_id)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.forks import ancestors, check_no_sample, is_being_dropped
 from statelib.commits.job_names import check_job_name
-from statelib.commits.layout import CommitLog, JobLayout, Runs, late_topic, numbers_in, quarantine_topic
+from statelib.commits.layout import CommitLog, JobLayout, Runs, numbers_in
 from statelib.commits.publication.publish import published_through
 from statelib.commits.standing import standing_commit
-from statelib.commits.versions.sink_history import sink_history
+from statelib.commits.versions.sink_history import sink_history, topics_aside
 from statelib.documents.places import place_of
 from statelib.documents.upkeep import Promotion
 from statelib.errors.fault_points import step
@@ -77,15 +77,16 @@ def promote(
         The promotion that stands; of number 0, and not stored, if nobody was ever promoted and nothing changes.
 
     Raises:
-        ConfigurationError: ``new`` is no fork of ``over``, lacks one of its sinks, is not published to its newest
-            commit, is behind, has other fields, or is being dropped; or ``over`` serves the readers of another job.
+        ConfigurationError: One of them has no commits; ``new`` is no fork of ``over``, lacks one of its sinks, is not
+            published to its newest commit, is behind, has other fields, or is being dropped; or ``over`` serves the
+            readers of another job.
         FencedError: Somebody else has promoted meanwhile.
     """
     for name in (new, over):
         check_job_name(name)
     last = _last(warehouse, over)
     now = over if last is None else last.serving
-    made = standing_commit(warehouse, new)
+    made, _ = (standing_commit(warehouse, job) for job in (new, over))
     if now == new:
         return last or Promotion(job=over, number=0, serving=over, commit=made.commit, at_ms=now_ms)
     _check_related(warehouse, new, over)
@@ -114,9 +115,10 @@ def go_back(warehouse: Storage, over: str, *, now_ms: int) -> Promotion:
     beginning of its history by a rollback.
 
     Raises:
-        ConfigurationError: Nothing is promoted over the job.
+        ConfigurationError: The job has no commits, or nothing is promoted over it.
         FencedError: Somebody else has promoted meanwhile.
     """
+    standing_commit(warehouse, over)
     made = promotions(warehouse, over)
     standing: list[Promotion] = []
     for one in made:
@@ -278,7 +280,7 @@ def _check_sinks(warehouse: Storage, new: str, now: str, *, allow_other_fields: 
 
 def _schemas(warehouse: Storage, job: str) -> dict[str, pa.Schema | None]:
     """By sink the schema that readers see, but for topics of late and quarantined records; None: it has no records."""
-    aside = {topic for name in ancestors(warehouse, job) for topic in (late_topic(name), quarantine_topic(name))}
+    aside = topics_aside(warehouse, job)
     found: dict[str, pa.Schema | None] = {}
     for sink, segments in sink_history(warehouse, job).items():
         if sink not in aside:

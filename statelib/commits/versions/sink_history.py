@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.commits.forks import begins_empty, forked_from, holder_of
+from statelib.commits.forks import ancestors, begins_empty, forked_from, holder_of
 from statelib.commits.layout import Runs, fork_topic, late_topic, quarantine_topic
 from statelib.commits.standing import standing_commit
 from statelib.errors.kinds import ConfigurationError
@@ -65,6 +65,18 @@ def sink_history(warehouse: Storage, job: str, commit: int | None = None) -> Map
     _, history = _history(warehouse, job, commit)
     # What is behind one another in a partition has been put there in that order: the job that was forked comes first.
     return {name: tuple(sorted(history[name], key=lambda part: part.partition)) for name in sorted(history)}
+
+
+def topics_aside(warehouse: Storage, job: str) -> frozenset[str]:
+    """Topics of late and of quarantined records, as the job calls them and the jobs that it was forked from.
+
+    They tell what was dropped, and are no results.
+
+    Raises:
+        CorruptedDataError: A document of the job is damaged.
+    """
+    names = ancestors(warehouse, job)
+    return frozenset(topic for name in names for topic in (late_topic(name), quarantine_topic(name)))
 
 
 def own_topics(warehouse: Storage, job: str) -> dict[str, str]:

@@ -69,6 +69,14 @@ def test_one_way_is_given(pipeline, arguments):
         called(pipeline, "promote", *arguments)
 
 
+@pytest.mark.parametrize("arguments", [("newer", "--over", "countin"), ("--back", "--over", "countin")])
+def test_a_job_whose_name_is_misspelt_is_asked_about(pipeline, arguments):
+    with pytest.raises(
+        ConfigurationError, match=r"the job has no commits \(job countin\). Next: did you mean counting"
+    ):
+        called(pipeline, "promote", *arguments)
+
+
 def test_views_for_duckdb_change_at_once(pipeline):
     called(pipeline, "promote", "newer", "--over", "counting")
     told = called(pipeline, "views", "counting", "--dialect", "duckdb").splitlines()
