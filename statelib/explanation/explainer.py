@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.commits.standing import standing_commit
+from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.explanation.alone import Alone, row_bytes
 from statelib.explanation.earlier import RestsOnEarlierError, starts, state_before
@@ -63,7 +64,7 @@ def explain(
             that came from elsewhere; or another of `slices_until` and `made_by`.
     """
     if found.topic not in job.topology.sink_topics:
-        step = f"one of: {', '.join(job.topology.sink_topics)}"
+        step = did_you_mean(found.topic, job.topology.sink_topics, "one of:")
         raise ConfigurationError("the job does not write this topic", topic=found.topic, next_step=step)
     past = slices_until(warehouse, job.name, job.topology, found.topic, commit)
     slices = past.slices

@@ -131,6 +131,10 @@ def made_by(slices: Sequence[Slice], ends: dict[int, int], found: Found) -> tupl
     at = int(np.searchsorted(np.array(begins), found.offset, side="right")) - 1
     if at < 0 or found.offset >= ends.get(found.partition, 0):
         raise ConfigurationError(
-            "the record is not of these commits", topic=found.topic, partition=found.partition, offset=found.offset
+            "the record is not of these commits",
+            topic=found.topic,
+            partition=found.partition,
+            offset=found.offset,
+            next_step="name a later commit, or leave --commit out: hindstream state JOB lists them",
         )
     return at, found.offset - begins[at]

@@ -47,8 +47,10 @@ class SamePath:
             former: Its description.
             filled: Names of stores that were filled since.
         """
-        if self._described is None or former is None:
-            return "nobody has written down what the topology was"
+        if former is None:
+            return "nobody has written down what that was"
+        if self._described is None:
+            return "the job has never run with the present one"
         now, then = self._described_nodes(self._described), self._described_nodes(former)
         different = {name for name in now.keys() | then.keys() if now.get(name) != then.get(name)}
         rests_on_it = self._led_to_stores_besides(filled) | (then.keys() - now.keys())

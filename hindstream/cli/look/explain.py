@@ -19,6 +19,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import fork_topic, late_topic, quarantine_topic
 from statelib.commits.standing import standing_commit
 from statelib.errors.counted import counted
+from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, find_result, result_at
 from statelib.serdes.json import readable_json
@@ -97,7 +98,7 @@ def _found(job: Job, asked: Asked, warehouse: Storage) -> Found:
     of_fork = fork_topic(asked.sink, job.name)
     sink = of_fork if of_fork in job.topology.sink_topics else asked.sink
     if sink not in job.topology.sink_topics:
-        step = f"one of: {', '.join(job.topology.sink_topics)}"
+        step = did_you_mean(asked.sink, job.topology.sink_topics, "one of:")
         raise ConfigurationError("the job does not write this topic", topic=asked.sink, next_step=step)
     if (asked.key is None) == (asked.record is None):
         what = "there is no result to explain" if asked.key is None else "a key and a record are given"

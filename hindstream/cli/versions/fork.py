@@ -9,6 +9,8 @@ import typer
 from hindstream.console.numbers import bytes_text
 from hindstream.console.results import Results
 from hindstream.runs import now_ms, open_warehouse
+from statelib.commits.job_names import check_job_name
+from statelib.commits.layout import CommitLog
 from statelib.commits.versions.drop_fork import drop_fork
 from statelib.commits.versions.fork import fork
 from statelib.errors.counted import counted
@@ -25,13 +27,18 @@ def fork_job(job: str, new: str, commit: int | None, settings: Settings, output:
     Raises:
         HindstreamError: See `statelib.commits.versions.fork.fork`.
     """
-    made = fork(open_warehouse(settings), job, new, commit, now_ms=now_ms())
+    warehouse = open_warehouse(settings)
+    check_job_name(new)
+    head = CommitLog(warehouse, new).head_number()
+    made = fork(warehouse, job, new, commit, now_ms=now_ms())
     if made.forked_from is None:
         raise InternalError("a fork was made of nothing", job=new)
     out = Results(output)
     state_bytes = sum(made.state_files().values())
+    if head:
+        out.say(f"{new} is there already, and nothing has changed: it has come to its commit {head}.")
     out.say(f"{new} goes on from commit {made.forked_from.commit} of {job}, and shares its {bytes_text(state_bytes)}.")
-    out.say(f"Run it: hindstream run FILE.py:NAME --fork {new}; drop it: hindstream drop {new}")
+    out.say(f"Run it: hindstream run FILE.py:NAME --fork {new} [--until TIME]; drop it: hindstream drop {new}")
     out.result({"job": new, "forked_from": made.forked_from, "state_bytes": state_bytes})
 
 

@@ -14,6 +14,7 @@ from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
 from statelib.commits.forks import begins_empty, sample_of
 from statelib.commits.sources.changed_archives import changed_by_others
+from statelib.commits.standing import job_meant
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.task import describe_topology
@@ -87,7 +88,9 @@ def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., P
     """
     is_made = settings.fork is None or CommitLog(warehouse, job.name).head_number() or begins_empty(warehouse, job.name)
     if not is_made:
-        step = f"make it: hindstream fork JOB {job.name}"
+        meant = job_meant(warehouse, job.name)
+        step = f"{meant} If not, " if meant else ""
+        step += f"make it: hindstream fork JOB {job.name}"
         raise ConfigurationError("there is no such fork", job=job.name, setting="fork", next_step=step)
     return partial(
         make_plan,

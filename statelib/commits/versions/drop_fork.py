@@ -17,6 +17,7 @@ from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.maintenance.maintain import free_state
 from statelib.commits.open_runs import check_no_replay_open
+from statelib.commits.standing import job_meant
 from statelib.commits.versions.promotion import check_serves_nobody
 from statelib.documents.upkeep import Dropping, Hold
 from statelib.errors.fault_points import step
@@ -158,7 +159,8 @@ def _base(warehouse: Storage, job: str) -> str:
         raise ConfigurationError(what, job=job, next_step="name a fork: hindstream jobs lists all jobs")
     begun = holder_of(warehouse, job)
     if begun is None:
-        raise ConfigurationError("there is no such fork", job=job, next_step="name one: hindstream jobs lists all jobs")
+        step_ = job_meant(warehouse, job) or "name one: hindstream jobs lists all jobs"
+        raise ConfigurationError("there is no such fork", job=job, next_step=step_)
     return begun
 
 

@@ -91,7 +91,7 @@ def test_as_data(printed: Any) -> None:
         ({"key": "c", "window": "0"}, "no record of this key there .*commit 1"),
         ({"key": "a", "window": "81"}, "none of a window that begins then .*00:00:00.081Z"),
         ({"key": "a", "window": "1970-01-01T00:00:00.080"}, "the time has no time zone"),
-        ({"key": "a", "sink": "elsewhere"}, "the job does not write this topic"),
+        ({"key": "a", "sink": "elsewhere"}, "the job does not write this topic .* Next: one of: "),
         ({"key": "a", "sink": "explained-quarantine"}, "source records that the job set apart .*show explained-quar"),
         ({"key": "a", "commit": 2}, "there is no such commit"),
     ],

@@ -55,7 +55,7 @@ def test_from_the_fork_to_its_end(pipeline, tmp_path) -> None:
     before = sorted(entry.path for entry in pipeline.warehouse.list())
     told = done(tmp_path, "fork", "jobs.py:job@1", "longer")
     assert told.startswith("longer goes on from commit 1 of counting, and shares its ")
-    assert "hindstream run FILE.py:NAME --fork longer" in told
+    assert "hindstream run FILE.py:NAME --fork longer [--until TIME]" in told
     local = ("--engine", "local", "--fork", "longer")
     done(tmp_path, "run", "jobs.py:job", *local, "--until", "1970-01-01T00:00:00.015Z")
     done(tmp_path, "run", "jobs.py:job", *local)
@@ -79,8 +79,13 @@ def test_from_the_fork_to_its_end(pipeline, tmp_path) -> None:
     (("fork", "counting@x", "new"), "a commit is a number"),
     (("fork", "counting@1", "new", "--commit", "2"), "two commits are given"),
     (("fork", "counting", "new", "--commit", "7"), "there is no such commit"),
-    (("drop", "nothing", "--yes"), "there is no such fork"),
-    (("run", "jobs.py:job", "--fork", "new", "--dry-run"), "make it: hindstream fork JOB new"),
+    (("drop", "elsewhere", "--yes"), "there is no such fork (job elsewhere). Next: name one: hindstream jobs"),
+    (("drop", "countng", "--yes"), "there is no such fork (job countng). Next: did you mean counting?"),
+    (("run", "jobs.py:job", "--fork", "new", "--dry-run"), "Next: make it: hindstream fork JOB new"),
+    (
+        ("run", "jobs.py:job", "--fork", "countng", "--dry-run"),
+        "did you mean counting? If not, make it: hindstream fork JOB countng",
+    ),
     (("run", "jobs.py:job", "--fork", "counting", "--dry-run"), "a job cannot be a fork of itself"),
     (("run", "jobs.py:job", "--fork", "a name", "--dry-run"), "this cannot be a job's name (job a name)"),
     (("explain", "jobs.py:never_run", "counts", "k"), "the job has no commits (job never)"),
@@ -97,6 +102,13 @@ def test_from_the_fork_to_its_end(pipeline, tmp_path) -> None:
 ])  # fmt: skip
 def test_what_is_refused(pipeline, tmp_path, arguments, told) -> None:
     assert told in done(tmp_path, *arguments, code=78)
+
+
+def test_a_fork_that_is_there_already_is_not_taken_for_a_new_one(pipeline, tmp_path) -> None:
+    assert "already" not in done(tmp_path, "fork", "counting", "new", "--commit", "1")
+    told = done(tmp_path, "fork", "counting", "new").splitlines()
+    assert told[:1] == ["new is there already, and nothing has changed: it has come to its commit 1."]
+    assert told[1].startswith("new goes on from commit 1 of counting")
 
 
 def test_a_rollback_behind_forks_says_what_they_lose(pipeline, tmp_path) -> None:
