@@ -221,7 +221,8 @@ def _lines(found: JobDifferences, serving: Sequence[str]) -> Iterator[str]:
         yield from store_sentences(found.stores)
     yield from ledger_sentences(found.ledgers)
     for sink in found.sinks.sinks:
-        shared = f"; {count_text(sink.difference.shared)} more are shared records, which are not read"
+        of = sink.difference.shared
+        shared = f"; {counted(of, 'more record is', 'more records are')} shared, and not read" if of else ""
         yield from difference_lines(f"{sink_name(sink)}, by {sink.difference.way}", sink.difference, shared)
     for store in found.stores.stores if found.stores is not None else ():
         skipped = f"; {store.shared_partitions} of {counted(store.partitions, 'partition')} shared, not read"
