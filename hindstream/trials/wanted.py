@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hindstream.runs import split_commit
+from hindstream.spark.expectations.plan_time import sink_schemas
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import Runs
@@ -17,7 +18,6 @@ from statelib.comparison.sinks import JobCommit, check_known
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import load_job
 from statelib.records.key_sample import KeySample
-from statelib.task.type_inference import topic_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -158,10 +158,9 @@ def check_compared(
 
 def _schemas_of(warehouse: Storage, new: Job, trial: Trial) -> Iterator[pa.Schema]:
     """Of all sinks of the other version; those of late and of quarantined records have the values of its sources."""
-    topology = new.as_fork(trial.new.fork).topology
-    archives = {topic: open_archive(warehouse, topic) for topic in topology.source_topics}
-    yield from topic_types(topology, {topic: archive.reader(0, 0, 0) for topic, archive in archives.items()}).values()
-    yield from (archive.schema for archive in archives.values())
+    of_fork = new.as_fork(trial.new.fork)
+    yield from sink_schemas(of_fork, warehouse, of_fork.topology.sink_topics).values()
+    yield from (open_archive(warehouse, topic).schema for topic in of_fork.topology.source_topics)
 
 
 def sampled(trial: Trial) -> KeySample | None:
