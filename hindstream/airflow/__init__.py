@@ -12,6 +12,7 @@ from hindstream.lazy import offers
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
+    from hindstream.airflow.assets import topic_asset
     from hindstream.airflow.hook import HindstreamHook
     from hindstream.airflow.maintenance import maintenance_dag
     from hindstream.airflow.migration import migration_dag
@@ -46,6 +47,7 @@ __all__ = [
     "replay_dag",
     "replay_task_group",
     "switch_over_dag",
+    "topic_asset",
     "try_task_group",
 ]
 
@@ -68,6 +70,7 @@ if not TYPE_CHECKING:
             "replay_dag": "hindstream.airflow.replay:replay_dag",
             "replay_task_group": "hindstream.airflow.replay:replay_task_group",
             "switch_over_dag": "hindstream.airflow.switch_over:switch_over_dag",
+            "topic_asset": "hindstream.airflow.assets:topic_asset",
             "try_task_group": "hindstream.airflow.trial:try_task_group",
         },
     )

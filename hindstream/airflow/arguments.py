@@ -10,9 +10,9 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from airflow.sdk import DAG, BaseOperator
 
@@ -90,6 +90,11 @@ class Given:
         joined = {name: {**ours.get(name, {}), **(self.of_dag.get(name) or {})} for name in ("params", "default_args")}
         joined["default_args"] |= self.of_tasks
         return {**ours, **self.of_dag, **joined}
+
+    def apart(self, *names: str) -> tuple[Self, dict[str, Any]]:
+        """All but some arguments of tasks, which are not for every task, and these."""
+        rest = {name: value for name, value in self.of_tasks.items() if name not in names}
+        return replace(self, of_tasks=rest), {name: self.of_tasks[name] for name in names if name in self.of_tasks}
 
     def of_operators(self, job: str, conn_id: str | None, config: str | None) -> dict[str, Any]:
         """What all operators of `hindstream.airflow.operators` are given."""

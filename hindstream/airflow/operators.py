@@ -14,11 +14,12 @@ import importlib
 import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
+from hindstream.airflow.assets import TopicEvent, alias_of, published_topics, source_assets, tell, topic_asset
 from hindstream.airflow.intervals import EARLIER, check_earlier, interval_of
 from hindstream.airflow.links import DataDocsLink, RunReportLink, pages
 from hindstream.airflow.runner import Runner, located
@@ -26,7 +27,7 @@ from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import AssetAlias, Context
 
     from hindstream.spark.phases.pipeline import SliceResult
     from statelib.commits import NothingToDo
@@ -151,8 +152,13 @@ class HindstreamPlanOperator(_SliceOperator, SkipMixin):
 class HindstreamRunOperator(_SliceOperator):
     """All phases of a slice in one task, for slices so small that seven tasks take longer to start than to work.
 
-    A retry goes on where the task has failed.
+    A retry goes on where the task has failed. Inlets are the assets of the sources; each sink's asset gets an event.
     """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.sinks = _alias_as_outlet(self)
+        self.run_id: str | None = None
 
     def execute(self, context: Context) -> str:
         """The id of the run.
@@ -164,12 +170,17 @@ class HindstreamRunOperator(_SliceOperator):
         def run_slice(job: Job, settings: Settings) -> SliceResult | NothingToDo:
             from hindstream.spark.phases import pipeline  # noqa: PLC0415 - parsing a DAG file must stay quick
 
-            return pipeline.run_slice(job, settings)
+            self.inlets.extend(source_assets(job, settings))
+            done = pipeline.run_slice(job, settings)
+            self.run_id = _run_of(done) or _of_earlier_try(context, job, settings)
+            if self.run_id is not None:
+                tell(context, self.sinks, published_topics(job, settings, self.run_id))
+            return done
 
-        run_id = getattr(self._of_slice(context, run_slice), "run_id", None)
-        if run_id is None:
+        self._of_slice(context, run_slice)
+        if self.run_id is None:
             raise AirflowSkipException("there is nothing to do")
-        return str(run_id)
+        return self.run_id
 
 
 class _PhaseOperator(HindstreamOperator):
@@ -187,15 +198,27 @@ class _PhaseOperator(HindstreamOperator):
         super().__init__(do_xcom_push=do_xcom_push, **kwargs)
         self.run_id = run_id
 
-    def execute(self, context: Context) -> None:  # noqa: ARG002 - Airflow's own signature
+    def execute(self, context: Context) -> None:
         """Does the phase."""
-        self._call(_phase(self.phase, self.run_id), lambda _: self.run_id)
+        do = _phase(self.phase, self.run_id)
+
+        def do_and_tell(job: Job, settings: Settings) -> None:
+            do(job, settings)
+            self._tell(context, job, settings)
+
+        self._call(do_and_tell, lambda _: self.run_id)
+
+    def _tell(self, context: Context, job: Job, settings: Settings) -> None:
+        """What Airflow has to know of assets."""
 
 
 class HindstreamReplayOperator(_PhaseOperator):
-    """Replays the slice on Spark, and stages what it gives."""
+    """Replays the slice on Spark, and stages what it gives. Its inlets are the assets of the sources."""
 
     phase = "replay"
+
+    def _tell(self, context: Context, job: Job, settings: Settings) -> None:  # noqa: ARG002
+        self.inlets.extend(source_assets(job, settings))
 
 
 class HindstreamAuditOperator(_PhaseOperator):
@@ -211,9 +234,16 @@ class HindstreamCommitOperator(_PhaseOperator):
 
 
 class HindstreamPublishOperator(_PhaseOperator):
-    """Adds what was committed to the sinks."""
+    """Adds what was committed to the sinks, and has Airflow make an event of the asset of each."""
 
     phase = "publish"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.sinks = _alias_as_outlet(self)
+
+    def _tell(self, context: Context, job: Job, settings: Settings) -> None:
+        tell(context, self.sinks, published_topics(job, settings, self.run_id))
 
 
 class HindstreamMaintainOperator(_PhaseOperator):
@@ -231,6 +261,8 @@ class HindstreamReportOperator(_PhaseOperator):
 class HindstreamArchiveOperator(HindstreamOperator):
     """Copies new records of a job's topics: all that is new, since slices end by event time and records come late.
 
+    The asset of each topic that has got records has an event.
+
     Args:
         topics: A `KafkaTopic`, a `LakeTopic` or a list of them, in the form of ``job``.
         kwargs: As for `HindstreamOperator`.
@@ -242,10 +274,12 @@ class HindstreamArchiveOperator(HindstreamOperator):
     def __init__(self, *, topics: str, do_xcom_push: bool = False, **kwargs: Any) -> None:
         super().__init__(do_xcom_push=do_xcom_push, **kwargs)
         self.topics = topics
+        self.copies = _alias_as_outlet(self)
 
-    def execute(self, context: Context) -> None:  # noqa: ARG002 - Airflow's own signature
+    def execute(self, context: Context) -> None:
         """Copies them."""
-        copy_topics(Runner(self.job, self.settings, self.conn_id, self.config), self.topics)
+        copied = copy_topics(Runner(self.job, self.settings, self.conn_id, self.config), self.topics)
+        tell(context, self.copies, copied)
 
 
 PHASES: dict[str, type[_PhaseOperator]] = {
@@ -262,27 +296,33 @@ PHASES: dict[str, type[_PhaseOperator]] = {
 """The phases behind the plan, in order."""
 
 
-def copy_topics(runner: Runner, topics: str) -> None:
-    """Copies all that is new of topics, whatever the slice.
+def copy_topics(runner: Runner, topics: str) -> list[TopicEvent]:
+    """Copies all that is new of topics, whatever the slice; gives what there is to tell of those that had new records.
 
     Args:
         runner: What the tasks of the DAG have in common.
         topics: The topics, in the form of a job.
     """
 
-    def copy(_: Job, settings: Settings) -> None:
+    def copy(_: Job, settings: Settings) -> list[TopicEvent]:
         from hindstream.spark.lake.archive import archive as archived  # noqa: PLC0415
         from statelib.ingest.load import Loaded  # noqa: PLC0415
         from statelib.job.topics import load_topics  # noqa: PLC0415
 
+        told = []
         for copied in archived(load_topics(located(topics)), settings):
             if isinstance(copied, Loaded):
-                _log.info("%s: %s loaded", copied.topic, counted(copied.records, "record was", "records were"))
+                added = copied.records
+                _log.info("%s: %s loaded", copied.topic, counted(added, "record was", "records were"))
             else:
-                offsets = sum(found.end - found.start for found in copied.ranges.values())
-                _log.info("%s: %s copied", copied.topic, counted(offsets, "offset was", "offsets were"))
+                added = sum(found.end - found.start for found in copied.ranges.values())
+                _log.info("%s: %s copied", copied.topic, counted(added, "offset was", "offsets were"))
+            if added:
+                asset = topic_asset(copied.topic, warehouse=settings.warehouse)
+                told.append(TopicEvent(asset, {"topic": copied.topic, "records": added}))
+        return told
 
-    runner.call(copy, until=None)
+    return cast("list[TopicEvent]", runner.call(copy, until=None))
 
 
 def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], Any]:
@@ -294,3 +334,22 @@ def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], An
 
 def _run_of(done: Plan | NothingToDo | SliceResult | None) -> str | None:
     return getattr(getattr(done, "plan", done), "run_id", None)
+
+
+def _alias_as_outlet(operator: BaseOperator) -> AssetAlias:
+    """The alias under which a task makes events of assets, which its outlets get."""
+    dag = operator.get_dag()
+    alias = alias_of(None if dag is None else dag.dag_id, operator.task_id)
+    operator.outlets.append(alias)
+    return alias
+
+
+def _of_earlier_try(context: Context, job: Job, settings: Settings) -> str | None:
+    """The run that an earlier try of the task has committed, where nothing was left for this one."""
+    from hindstream.runs import open_warehouse  # noqa: PLC0415 - parsing a DAG file must stay quick
+    from statelib.commits import CommitLog  # noqa: PLC0415
+
+    head, began = CommitLog(open_warehouse(settings), job.name).head(), context["dag_run"].start_date
+    if head is None or head.instead_of_replay or began is None or head.created_at_ms < began.timestamp() * 1000:
+        return None
+    return head.run_id

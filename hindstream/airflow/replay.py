@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, Param, TaskGroup, chain
 
 from hindstream.airflow.arguments import RETRIES, Given, id_of
+from hindstream.airflow.assets import assets_of
 from hindstream.airflow.intervals import EARLIER
 from hindstream.airflow.operators import (
     ALL,
@@ -52,6 +53,9 @@ TaskPer = Literal["phase", "run"]
 
 _NO_CRON = ("@once", "@continuous")
 """Schedules of Airflow's that have a name like those of cron, and are none."""
+
+_ASSETS = ("inlets", "outlets")
+"""Arguments of tasks that are not for every task."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -110,7 +114,7 @@ def replay_dag(
         ConfigurationError: There is no setting or argument of that name, a setting cannot have that value, or an
             argument is of another type.
     """
-    arguments = Given.to(replay_dag, job, given)
+    arguments, assets = Given.to(replay_dag, job, given).apart(*_ASSETS)
     if arguments.settings.get("until") is not None:
         step = "give schedule=, or trigger a run with the parameter until"
         raise ConfigurationError("slices of a DAG end where their runs say", setting="until", next_step=step)
@@ -156,7 +160,8 @@ def replay_dag(
             "end_of_input": "{{ params.end_of_input }}",
             "before_interval": "{{ params.before_interval }}",
         }
-        _tasks(arguments.of_operators(job, conn_id, config), archive, task_per, slice_)
+        assets["inlets"] = [*assets_of(schedule), *(assets.get("inlets") or ())]
+        _tasks(arguments.of_operators(job, conn_id, config), archive, task_per, slice_, assets)
     return dag
 
 
@@ -193,24 +198,35 @@ def replay_task_group(
     Raises:
         ConfigurationError: As for `replay_dag`.
     """
-    arguments = Given.to(replay_task_group, job, given, has_dag=False)
+    arguments, assets = Given.to(replay_task_group, job, given, has_dag=False).apart(*_ASSETS)
     with TaskGroup(group_id, default_args=arguments.for_group(**RETRIES)) as group:
         slice_ = {"until": until, "end_of_input": end_of_input, "before_interval": before_interval}
-        _tasks(arguments.of_operators(job, conn_id, config), archive, task_per, slice_)
+        _tasks(arguments.of_operators(job, conn_id, config), archive, task_per, slice_, assets)
     return group
 
 
-def _tasks(of_job: dict[str, Any], archive: str | None, task_per: TaskPer, slice_: dict[str, Any]) -> None:
-    """The tasks of a slice, in the DAG and group of the context."""
+def _tasks(
+    of_job: dict[str, Any], archive: str | None, task_per: TaskPer, slice_: dict[str, Any], assets: dict[str, Any]
+) -> None:
+    """The tasks of a slice, in the DAG and group of the context.
+
+    Inlets are those of the task that reads the sources, outlets those of the task that publishes.
+    """
     first: list[Any] = []
     if archive is not None:
         first.append(HindstreamArchiveOperator(task_id="archive", topics=archive, **of_job))
     if task_per == "run":
-        chain(*first, HindstreamRunOperator(task_id=RUN, **of_job, **slice_))
-    else:
-        plan = HindstreamPlanOperator(task_id="plan", **of_job, **slice_)
-        behind = [of(task_id=name, run_id=plan.output, **of_job) for name, of in BEHIND_PLAN.items()]
-        chain(*first, plan, *behind)
+        chain(*first, HindstreamRunOperator(task_id=RUN, **of_job, **slice_, **assets))
+        return
+    plan = HindstreamPlanOperator(task_id="plan", **of_job, **slice_)
+    of_phase: dict[str, dict[str, Any]] = {
+        "replay": {"inlets": assets.get("inlets")},
+        "publish": {"outlets": assets.get("outlets")},
+    }
+    behind = [
+        of(task_id=name, run_id=plan.output, **of_job, **of_phase.get(name, {})) for name, of in BEHIND_PLAN.items()
+    ]
+    chain(*first, plan, *behind)
 
 
 def _timetable(schedule: Any, start_date: datetime) -> Any:

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 MADE = """
 import json, warnings
 from datetime import UTC, datetime, timedelta
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, Asset, task
 from hindstream.airflow import (
     maintenance_dag, migration_dag, replay_dag, replay_task_group, switch_over_dag, try_task_group,
 )
@@ -52,6 +52,13 @@ with DAG("theirs", start_date=datetime(2020, 1, 1, tzinfo=UTC), default_args={"o
     tried = try_task_group("a.b:job", warehouse="w", pool="spark")
     replayed >> tried
 
+a, b, c, d = (Asset(f"x://{name}") for name in "abcd")
+of_assets = {"inlets": [c], "outlets": [d]}
+with_assets = {
+    "phase": replay_dag("a.b:job", dag_id="with-assets", schedule=(a | b), archive="a.b:topics", **of_assets),
+    "run": replay_dag("a.b:job", dag_id="in-one", schedule=[a, b], task_per="run", **of_assets),
+}
+
 def told(of):
     return {name: getattr(of, name) for name in ("owner", "pool", "queue", "retries", "executor_config")} | {
         "execution_timeout": str(of.execution_timeout), "retry_delay": str(of.retry_delay)}
@@ -73,6 +80,11 @@ print(json.dumps({
              for name, dag in dags.items()},
     "catchup": [dags["replay"].catchup, dags["maintenance"].catchup],
     "group": {each.task_id: told(each) for each in theirs.tasks},
+    "assets": {
+        name: {each.task_id: [[one.name for one in each.inlets], [one.name for one in each.outlets]]
+               for each in dag.tasks if each.inlets or each.outlets}
+        for name, dag in with_assets.items()
+    },
     "until": theirs.get_task("replay.plan").until,
     "first": sorted(theirs.get_task("replay.report").downstream_task_ids),
     "ids": [id_of(job, "replay") for job in (
@@ -131,6 +143,19 @@ def test_groups_stand_in_anybodys_dag(made: dict[str, Any]) -> None:
     assert {(of["owner"], of["pool"]) for of in of_trial} == {("them", "spark")}
     assert made["until"] == "{{ ds }}"
     assert made["first"] == ["try.fork"]
+
+
+def test_assets_are_inlets_of_what_reads_and_outlets_of_what_publishes(made: dict[str, Any]) -> None:
+    """What the schedule waits for is read; what is published without anybody's word has an alias."""
+    read = ["x://a", "x://b", "x://c"]
+    assert made["assets"] == {
+        "phase": {
+            "archive": [[], ["with-assets.archive"]],
+            "replay": [read, []],
+            "publish": [[], ["x://d", "with-assets.publish"]],
+        },
+        "run": {"run": [read, ["x://d", "in-one.run"]]},
+    }
 
 
 def test_no_setting_has_a_name_of_airflows(made: dict[str, Any]) -> None:

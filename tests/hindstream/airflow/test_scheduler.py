@@ -46,6 +46,24 @@ dag = replay_dag(
     start_date=datetime(1970, 1, 1, tzinfo=UTC), **{given!r}, {others}
 )
 """
+CONSUMERS = """
+import json
+from airflow.sdk import DAG, PartitionedAssetTimetable, StartOfDayMapper, task
+from hindstream.airflow import topic_asset
+
+totals = topic_asset("orders-by-country", warehouse={warehouse!r})
+by_day = PartitionedAssetTimetable(assets=totals, partition_mapper_config={{totals: StartOfDayMapper()}})
+for dag_id, schedule in (("after-a-run", [totals]), ("after-a-day", by_day)):
+    with DAG(dag_id, schedule=schedule, max_active_runs=1):
+
+        @task
+        def look(triggering_asset_events, dag_run):
+            events = [event.extra for found in triggering_asset_events.values() for event in found]
+            with open({told!r}, "a") as file:
+                print(json.dumps([dag_run.dag_id, dag_run.partition_key, events]), file=file)
+
+        look()
+"""
 ALL_DAYS = "catchup=True, end_date=datetime(1970, 1, 4, tzinfo=UTC), max_active_runs=3"
 RUNBOOK = section("migrating-a-store.md", "By Airflow")
 TRIGGER, REJECT, CLEAR, APPROVE = [part.command for part in parts(RUNBOOK) if isinstance(part, Typed)]
@@ -119,6 +137,8 @@ def _write_daily_dags(folder: Path) -> None:
         given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
         dag_file = DAILY.format(dag_id=dag_id, given=given, others=others)
         (bundle / "team" / f"{dag_id}.py").write_text(dag_file)
+    consumers = CONSUMERS.format(warehouse=settings.warehouse, told=str(folder / "told.jsonl"))
+    (bundle / "team" / "consumers.py").write_text(consumers)
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +217,21 @@ def test_each_data_interval_is_a_slice(scheduler: Scheduler) -> None:
     log = CommitLog(warehouse, "orders")
     plans = [Runs(warehouse, "orders").plan(log.read(number).run_id) for number in (1, 2, 3, 4)]
     assert [plan.until_ms for plan in plans if plan is not None] == [day * DAY_MS for day in (1, 2, 3, 4)]
+
+
+def test_what_is_published_starts_its_consumers(scheduler: Scheduler) -> None:
+    """One DAG has the sink's asset as its schedule, and one its partitions: of a backfill of four days each has one."""
+    ended = scheduler.all_ended("after-a-day", 4)
+    assert [state for *_, state in ended] == ["success"] * 4
+    told = [json.loads(line) for line in (scheduler.folder / "told.jsonl").read_text().splitlines()]
+    of_days = sorted(
+        (key, [event["commit"] for event in events]) for dag_id, key, events in told if dag_id == "after-a-day"
+    )
+    assert of_days == [(f"1970-01-0{day}", [day]) for day in (1, 2, 3, 4)]
+    log = CommitLog(open_warehouse(make_settings(scheduler.folder / "all-days")), "orders")
+    of_runs = [event for dag_id, _, events in told if dag_id == "after-a-run" for event in events]
+    for event in sorted(of_runs, key=lambda event: event["commit"]):
+        made = log.read(event["commit"])
+        assert (event["job"], event["run_id"], event["topic"]) == ("orders", made.run_id, "orders-by-country")
+        assert event["records"] == sum(sink.file.rows for sink in made.sinks if sink.topic == "orders-by-country")
+        assert event["audit"]["failed"] == 0

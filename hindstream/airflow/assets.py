@@ -1,0 +1,165 @@
+"""Topics of the warehouse as Airflow's assets: what a run publishes gives each sink an event.
+
+Airflow learns what the sinks are when a task runs: a DAG file is read without its job. So events go through an alias,
+which the publishing task has as an outlet. An event without a partition starts consumers that have plain assets as
+their schedule; one with a partition those that Airflow calls partition-aware, and no others. So a sink has both where a
+slice has a partition and somebody knows the asset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, AssetAlias
+
+from hindstream.airflow.intervals import interval_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow.sdk import Context
+
+    from statelib.documents.manifests import Audit, Commit
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+    from statelib.topics.files import ArchiveFile
+
+PARTITION_FORMAT = "%Y-%m-%dT%H:%M:%S"
+"""Of a partition's key, the beginning of the slice: what Airflow's own timetables write and its mappers read."""
+
+
+def topic_asset(topic: str, *, warehouse: str) -> Asset:
+    """The asset of a topic in a warehouse: a source's, or a sink's.
+
+    Args:
+        topic: As the job calls it.
+        warehouse: As in the settings: a path or a URL.
+    """
+    scheme, _, path = warehouse.rpartition("://")
+    root = f"file://{Path(path).expanduser().resolve()}" if scheme in {"", "file"} else warehouse.rstrip("/")
+    return Asset(f"{root}/topics/{topic}")
+
+
+def source_assets(job: Job, settings: Settings) -> list[Asset]:
+    """The assets of what a job reads."""
+    return [topic_asset(topic, warehouse=settings.warehouse) for topic in job.topology.source_topics]
+
+
+def assets_of(schedule: object) -> list[Asset]:
+    """The assets that a schedule of Airflow waits for."""
+    asked = getattr(schedule, "asset_condition", schedule)
+    if isinstance(asked, Asset):
+        return [asked]
+    parts = asked if isinstance(asked, list | tuple) else getattr(asked, "objects", ())
+    return [asset for part in parts for asset in assets_of(part)]
+
+
+def alias_of(dag_id: str | None, task_id: str) -> AssetAlias:
+    """What a task that publishes has as an outlet."""
+    return AssetAlias(task_id if dag_id is None else f"{dag_id}.{task_id}")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEvent:
+    """What Airflow is told when a topic has got records.
+
+    Attributes:
+        asset: The topic's.
+        extra: What goes with the event, as JSON: ``topic`` and ``records``; of a sink also ``job``, ``commit``,
+            ``run_id``, ``time_range`` (timestamps of the first and the last record), ``slice`` (its ends in event time;
+            None: where the history begins, all there is) and ``audit`` (how many checks passed, and failed).
+    """
+
+    asset: Asset
+    extra: dict[str, Any]
+
+
+def published_topics(job: Job, settings: Settings, run_id: str | None) -> list[TopicEvent]:
+    """What a run has published, each sink whether or not it has got records; nothing of a run that has no commit.
+
+    Args:
+        job: The job.
+        settings: Its settings.
+        run_id: The run; None: the newest.
+    """
+    from hindstream.runs import find_plan, open_warehouse  # noqa: PLC0415 - parsing a DAG file must stay quick
+    from statelib.commits import CommitLog, Runs  # noqa: PLC0415
+
+    warehouse = open_warehouse(settings)
+    plan = find_plan(warehouse, job.name, run_id)
+    log = CommitLog(warehouse, job.name)
+    if plan.commit > log.head_number() or (made := log.read(plan.commit)).run_id != plan.run_id:
+        return []
+    former = log.read(plan.commit - 1) if plan.commit > 1 else None
+    audit = Runs(warehouse, job.name).audit(plan.run_id)
+    topics = dict.fromkeys([*job.topology.sink_topics, *(sink.topic for sink in made.sinks)])
+    return [
+        TopicEvent(topic_asset(topic, warehouse=settings.warehouse), _extra(topic, made, former, audit))
+        for topic in topics
+    ]
+
+
+def tell(context: Context, alias: AssetAlias, published: Iterable[TopicEvent]) -> None:
+    """Has Airflow make the events when the task has succeeded.
+
+    Args:
+        context: That of the task.
+        alias: An outlet of the task.
+        published: What there is to tell.
+    """
+    events, outlets = context["outlet_events"], context["task"].outlets
+    partition = partition_of(context)
+    for topic in published:
+        is_outlet = topic.asset in outlets
+        event: Any = events[topic.asset]
+        event.extra = topic.extra
+        if partition is not None and hasattr(event, "add_partitions"):
+            event.add_partitions(partition)
+            outlets.extend([] if is_outlet else [topic.asset])  # Airflow passes over it, if no DAG knows the asset
+        elif is_outlet:  # Airflow makes an event of it anyhow
+            continue
+        events[alias].add(topic.asset, extra=topic.extra)
+
+
+def partition_of(context: Context) -> str | None:
+    """The key of the slice's partition: where its data interval begins, in the DAG's time zone.
+
+    Returns:
+        None: the slice is not a data interval, or this Airflow has no partitions (before version 3.2).
+    """
+    start_ms, _ = interval_of(context)
+    if start_ms is None:
+        return None
+    start = datetime.fromtimestamp(start_ms / 1000, UTC)
+    return start.astimezone(context["dag"].timezone).strftime(PARTITION_FORMAT)
+
+
+def _extra(topic: str, made: Commit, former: Commit | None, audit: Audit | None) -> dict[str, Any]:
+    files = [sink.file.in_log for sink in made.sinks if sink.topic == topic]
+    checks = [] if audit is None else [check.success for check in audit.checks if check.topic == topic]
+    return {
+        "job": made.job,
+        "commit": made.commit,
+        "run_id": made.run_id,
+        "topic": topic,
+        "records": sum(file.rows for file in files),
+        "time_range": _time_range(files),
+        "slice": [_iso(former.until_ms if former else None), _iso(made.until_ms)],
+        "audit": {"passed": checks.count(True), "failed": checks.count(False)},
+    }
+
+
+def _time_range(files: list[ArchiveFile]) -> list[str | None] | None:
+    """Timestamps of the first and the last record by time; None: there is none that has one."""
+    firsts = [file.min_timestamp_ms for file in files if file.min_timestamp_ms is not None]
+    lasts = [file.max_timestamp_ms for file in files if file.max_timestamp_ms is not None]
+    return [_iso(min(firsts)), _iso(max(lasts))] if firsts and lasts else None
+
+
+def _iso(time_ms: int | None) -> str | None:
+    from statelib.topics.files import iso_timestamp  # noqa: PLC0415 - parsing a DAG file must stay quick
+
+    return None if time_ms is None else iso_timestamp(time_ms)
