@@ -112,8 +112,12 @@ def _problem(
     """Why a run cannot be replayed with the present topology; None: it can."""
     if one.instead_of_replay is not None:
         what = f"commit {one.commit} was {one.instead_of_replay}: its state came from elsewhere"
-        later = "" if one.taken_over is not None else "a result that rests on later records alone, or "
-        step = f"explain {later}results of a job that began with an empty state"
+        step = "explain results of a job that began with an empty state"
+        if one.repaired_by is not None:
+            step = (
+                "explain a result that rests on later records alone, or one of before as of then:"
+                f" --commit {one.commit - 1}"
+            )
         return ConfigurationError(what, job=one.job, next_step=step)
     if one.fingerprint == topology.fingerprint:
         return None

@@ -24,6 +24,7 @@ from tests.explanation.jobs import (
     explained,
     history,
     run,
+    valid_version,
     windows,
 )
 from tests.reference.deduplicate import Deduplication
@@ -78,6 +79,19 @@ def test_a_window(counted: Pipeline) -> None:
     assert [step.kind for step in explanation.steps] == [
         "source", "deduplicate_by_key_value", "window_aggregate", "suppress", "to_stream", "sink",
     ]  # fmt: skip
+
+
+def test_a_record_without_a_valid_version(tmp_path: Path) -> None:
+    events = [("a", _value(str(number), number), time) for number, time in ((1, 10), (2, 60), (3, 70))]
+    prices = [("a", _value("p", 2), 50)]
+    pipeline = run(tmp_path, valid_version(), {"events": events, "prices": prices})
+    partition, offset, *_ = pipeline.output(OUT)[-1]
+    explanation = explained(pipeline, partition, offset)
+    (dropped,) = explanation.dropped
+    assert (dropped.record.where, dropped.rule) == (("events", partition, 0), "unmatched")
+    assert dropped.line is not None
+    assert {one.record.topic for one in explanation.contributions} == {"events", "prices"}
+    assert (explanation.reproduced, explanation.minimal) == (True, True)
 
 
 def test_of_very_many_records_not_each_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

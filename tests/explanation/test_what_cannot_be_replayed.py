@@ -56,6 +56,23 @@ def test_after_a_repair(tmp_path: Path) -> None:
     assert {explanation.replayed_behind for explanation in told} == {5, 6}, "the repair is commit 5"
 
 
+def test_as_of_a_commit_before_the_repair(tmp_path: Path) -> None:
+    job = run(tmp_path / "job", 1, CUTS, 2, topology(45))
+    first = job.output("by-hour")[0]
+    expected = explain_as_of(job, first, 2)
+    repaired(job, tmp_path / "fix", 2)
+    with pytest.raises(ConfigurationError, match="as of then: --commit 4"):
+        of(job, first)
+    assert explain_as_of(job, first, 2) == expected
+    assert expected.contributions
+
+
+def explain_as_of(job: Pipeline, row: tuple[Any, ...], commit: int) -> Explanation:
+    """The same as of a commit."""
+    found = result_at(job.warehouse, "by-hour", *row[:2])
+    return explain(Job(job.name, job.topology), job.warehouse, job._settings, found, commit=commit)
+
+
 def test_after_stores_have_begun_anew(tmp_path: Path) -> None:
     """A fork with a longer grace period, of which the windows began empty."""
     job = replayed(tmp_path / "job", branches(0), history(3, 120, in_order=True), [300, 600])

@@ -151,14 +151,14 @@ class _Planner:
 
     def trial(self, new: Topology, old: Topology | None, fork: str, start_ms: int | None, end_ms: int | None) -> Trial:
         """The whole plan."""
-        self._check_order("trial", start_ms, end_ms)
+        self._check_order(start_ms, end_ms)
         past = self._history if end_ms is None else tuple(one for one in self._history if self._is_before(one, end_ms))
         is_there = end_ms is None or (bool(past) and self._ends_at(past[-1], end_ms))
         at = past[-1] if is_there else None
         base = None if start_ms is None else self._base(past, start_ms)
         side = self._side(fork, new, past, base, None if is_there else end_ms)
         if not self._is_something(side, new, {} if base is None else base.source_offsets()):
-            raise self._nothing_between("trial")
+            raise self._nothing_between()
         if at is not None:
             return Trial(job=self._job, new=side, old=None, at=(at.job, at.commit))
         if old is None or end_ms is None:
@@ -173,7 +173,7 @@ class _Planner:
 
     def interval(self, new: Topology, then: Topology, fork: str, start_ms: int, end_ms: int) -> Trial:
         """See `plan_interval`."""
-        self._check_order("interval", start_ms, end_ms)
+        self._check_order(start_ms, end_ms)
         past = self._history
         base = self._base(past, start_ms)
         runs: Sequence[Commit] = past if base is None else past[past.index(base) + 1 :]
@@ -186,19 +186,19 @@ class _Planner:
         ends, behind = self._split(runs, begins, new, end_ms)
         side = whole.model_copy(update={"ends": ends, "seals": whole.seals and not behind})
         if not ends or not self._is_something(side, new, begins):
-            raise self._nothing_between("interval")
+            raise self._nothing_between()
         first = whole.model_copy(update={"ends": before, "seals": False}) if before else None
         rest = whole.model_copy(update={"ends": self._ends(then, behind, None)}) if behind else None
         at = (past[-1].job, past[-1].commit)
         return Trial(job=self._job, new=side, old=None, at=at, before=first, then=rest)
 
-    def _check_order(self, what: str, start_ms: int | None, end_ms: int | None) -> None:
+    def _check_order(self, start_ms: int | None, end_ms: int | None) -> None:
         if start_ms is not None and end_ms is not None and end_ms <= start_ms:
-            raise self._nothing_between(what)
+            raise self._nothing_between()
 
-    def _nothing_between(self, what: str) -> ConfigurationError:
-        told, step = f"nothing lies between the start and the end of the {what}", "let it begin earlier, or end later"
-        return ConfigurationError(told, job=self._job, setting="--from, --to", next_step=step)
+    def _nothing_between(self) -> ConfigurationError:
+        what, step = "nothing lies between the start and the end of what is replayed", "begin earlier, or end later"
+        return ConfigurationError(what, job=self._job, setting="--from, --to", next_step=step)
 
     def _split(
         self, runs: Sequence[Commit], begins: EndOffsets, topology: Topology, time_ms: int
