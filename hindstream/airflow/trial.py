@@ -130,7 +130,7 @@ class _Steps:
             trial = planned(
                 warehouse, new, against, self._name(), start_ms=times[0], end_ms=times[1], sample_keys=share
             )
-            check_compared(warehouse, trial, new, sinks, (), _rules(tolerance, ignore))
+            check_compared(warehouse, trial, new, sinks, None, _rules(tolerance, ignore))
             begin(trial, settings, outlives_process=True)
             return trial
 

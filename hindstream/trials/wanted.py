@@ -123,7 +123,7 @@ def check_compared(
     trial: Trial,
     new: Job,
     sinks: Sequence[str],
-    stores: Sequence[str],
+    stores: Sequence[str] | None,
     rules: Rules = _NO_RULES,
 ) -> None:
     """Makes sure that there will be what is to be compared, before anything is replayed.
@@ -133,8 +133,8 @@ def check_compared(
         trial: What is tried.
         new: The job's other version.
         sinks: See `statelib.comparison.sinks.compare_sinks`.
-        stores: See `statelib.comparison.stores.compare_stores`.
-        rules: Their fields are looked for in the sinks.
+        stores: See `statelib.comparison.stores.compare_stores`; None: none.
+        rules: Their fields are looked for in the sinks, unless they may be meant for stores.
 
     Raises:
         ConfigurationError: One of them has no such sink or store; neither has such a field; or an operator of the other
@@ -145,11 +145,11 @@ def check_compared(
     begun = sink_history(warehouse, trial.new.job, trial.new.commit) if trial.new.commit else {}
     check_known("sink", sinks, there, {*new.topology.sink_topics, *aside, *begun}, (job, new.name))
     described = Runs(warehouse, job).topology(standing_commit(warehouse, job, commit).fingerprint)
-    if described is not None:
+    if described is not None and stores:
         tasks = (processor for sub in new.topology.sub_topologies for processor in sub.processors)
         of_new = {store.name for processor in tasks for store in processor.spec.state_stores()}
         check_known("store", stores, {store.name for store in described.stores}, of_new, (job, new.name))
-    if rules.ignored or rules.tolerances:
+    if stores is None and (rules.ignored or rules.tolerances):
         topics = {part.topic for segments in there.values() for part in segments}
         archives = [open_archive_if_present(warehouse, topic) for topic in topics]
         known = [archive.schema for archive in archives if archive is not None]

@@ -140,19 +140,21 @@ def common_fields(
     return Fields(key, tuple(fields), tuple(differences))
 
 
-def check_paths(rules: Rules, values: Sequence[pa.DataType]) -> None:
+def check_paths(rules: Rules, values: Sequence[pa.DataType], columns: Sequence[pa.Field] = ()) -> None:
     """Refuses rules for fields that no side has.
 
     Args:
-        rules: They may be meant for one of several sinks.
+        rules: They may be meant for one of several sinks, or stores.
         values: The types of the values of all sides.
+        columns: The columns of stores that are compared too.
 
     Raises:
         ConfigurationError: There is no such field, or a tolerance is for a field that is no number.
     """
-    if all(pa.types.is_null(type_) for type_ in values):
+    if not columns and all(pa.types.is_null(type_) for type_ in values):
         return  # nothing has been written yet
     paths = dict(pair for type_ in values for pair in _paths(type_, VALUE))
+    paths |= dict(pair for column in columns for pair in _paths(column.type, column.name))
     numbers = [path for path, type_ in paths.items() if is_number(type_)]
     for names, known, what in (
         (sorted(rules.ignored), [*paths, TIMESTAMP, HEADERS], "there is no such field"),

@@ -9,7 +9,7 @@ from statelib.comparison.compare import EXAMPLES
 from statelib.comparison.fields import Rules
 from statelib.comparison.ledgers import compare_ledgers
 from statelib.comparison.sinks import compare_sinks
-from statelib.comparison.stores import compare_stores
+from statelib.comparison.stores import compare_stores, store_columns
 from statelib.comparison.times import ALL_TIMES
 
 if TYPE_CHECKING:
@@ -113,7 +113,10 @@ def compare_jobs(
         InputError: See `compare_sinks`.
     """
     common: _Common = {"rules": rules, "examples": examples, "within": within}
-    found = compare_sinks(warehouse, a, b, resources, sinks=sinks, way=way, split_ms=split_ms, **common)
+    columns = () if stores is None else store_columns(warehouse, a, b, stores.state_dir, stores.names)
+    found = compare_sinks(
+        warehouse, a, b, resources, sinks=sinks, way=way, split_ms=split_ms, columns=columns, **common
+    )
     of_stores = None
     if stores is not None:
         of_stores = compare_stores(

@@ -18,6 +18,8 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    import pyarrow as pa
+
     from statelib.comparison.difference import Difference
     from statelib.comparison.matches import Resources, Way
     from statelib.comparison.times import Interval
@@ -96,6 +98,7 @@ def compare_sinks(
     examples: int = EXAMPLES,
     within: Interval = ALL_TIMES,
     split_ms: int | None = None,
+    columns: Sequence[pa.Field] = (),
 ) -> SinkDifferences:
     """Compares the sinks of two jobs, and reads only what they do not share.
 
@@ -112,6 +115,7 @@ def compare_sinks(
         within: Records of another time are left out: of a window its start counts, else the timestamp. If it has some
             keys alone, topics for late and quarantined records are left out: these tell of other keys, too.
         split_ms: See `compare`.
+        columns: Those of stores that are compared with the same rules.
 
     Raises:
         ConfigurationError: There is no such job, commit, sink or field; a commit has been rolled back since; or no
@@ -127,7 +131,7 @@ def compare_sinks(
     pairs = _named(sinks, histories, a.job, b.job) if sinks else _matched(histories, a.job, b.job)
     found = []
     opened = [sides_of(warehouse, (one, histories[0][one]), (other, histories[1][other])) for one, other in pairs]
-    check_paths(rules, [side.value for sides in opened for side in sides])
+    check_paths(rules, [side.value for sides in opened for side in sides], columns)
     for (one, other), sides in zip(pairs, opened, strict=True):
         how = way or default_way(warehouse, a.job, made[0].fingerprint, one)
         difference = compare(*sides, how, resources, rules=rules, examples=examples, within=within, split_ms=split_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -107,18 +108,46 @@ def compare_stores(
             another kind in B, or holds bytes of the job's own serde.
         CorruptedDataError: A file of the state is missing or damaged.
     """
-    root, options = warehouse.uri(""), warehouse.options
-    with (
-        open_state(root, a.job, commit=a.commit, storage_options=options, state_dir=state_dir) as one,
-        open_state(root, b.job, commit=b.commit, storage_options=options, state_dir=state_dir) as other,
-    ):
-        pairs = _named(stores, one, other) if stores else _matched(one, other)
+    with _opened(warehouse, a, b, state_dir) as (one, other):
+        pairs = _pairs(stores, one, other)
         found = tuple(_compared(*pair, resources, rules, examples, within) for pair in pairs)
         left = [
             () if stores else tuple(sorted({store.name for store in state.stores} - {pair[n].name for pair in pairs}))
             for n, state in enumerate((one, other))
         ]
     return StoreDifferences(found, left[0], left[1])
+
+
+def store_columns(
+    warehouse: Storage, a: JobCommit, b: JobCommit, state_dir: Path, stores: Sequence[str] = ()
+) -> list[pa.Field]:
+    """The columns of stores that rules may name: those that do not say which entry it is.
+
+    Args and errors raised: see `compare_stores`.
+    """
+    with _opened(warehouse, a, b, state_dir) as (one, other):
+        return [
+            column
+            for pair in _pairs(stores, one, other)
+            for store in pair
+            for column in _columns(store.schema(_view_of(store)))[1]
+        ]
+
+
+@contextmanager
+def _opened(
+    warehouse: Storage, a: JobCommit, b: JobCommit, state_dir: Path
+) -> Iterator[tuple[StateSnapshot, StateSnapshot]]:
+    root, options = warehouse.uri(""), warehouse.options
+    with (
+        open_state(root, a.job, commit=a.commit, storage_options=options, state_dir=state_dir) as one,
+        open_state(root, b.job, commit=b.commit, storage_options=options, state_dir=state_dir) as other,
+    ):
+        yield one, other
+
+
+def _pairs(stores: Sequence[str], a: StateSnapshot, b: StateSnapshot) -> list[tuple[StoreSnapshot, StoreSnapshot]]:
+    return _named(stores, a, b) if stores else _matched(a, b)
 
 
 def _matched(a: StateSnapshot, b: StateSnapshot) -> list[tuple[StoreSnapshot, StoreSnapshot]]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from statelib.commits.versions.rollback import rollback
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, find_result
+from statelib.explanation.tasks import Tasks
 from statelib.job.job import Job
 from tests.explanation.jobs import (
     GRACE_MS,
@@ -92,6 +93,24 @@ def test_a_record_without_a_valid_version(tmp_path: Path) -> None:
     assert dropped.line is not None
     assert {one.record.topic for one in explanation.contributions} == {"events", "prices"}
     assert (explanation.reproduced, explanation.minimal) == (True, True)
+
+
+def test_only_the_task_of_the_result_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = history(5, 60, in_order=True)
+    rows["events"] = [("d" if key == "b" else key, value, time) for key, value, time in rows["events"]]
+    pipeline = run(tmp_path, windows(), rows)
+    assert {row[0] for row in pipeline.output(OUT)} == {0, 1}
+    replayed, of_tasks = set(), Tasks.replayed
+
+    def noted(self: Tasks, task: tuple[int, int], *args: Any, **options: Any) -> Any:
+        replayed.add(task)
+        return of_tasks(self, task, *args, **options)
+
+    monkeypatch.setattr(Tasks, "replayed", noted)
+    partition, offset, *_ = pipeline.output(OUT)[-1]
+    assert {row[0] for row in pipeline.output(OUT)} == {0, 1}
+    assert explained(pipeline, partition, offset).reproduced
+    assert replayed == {(0, partition)}
 
 
 def test_of_very_many_records_not_each_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
     trial = planned(
         warehouse, new, against, tried.fork, start_ms=start_ms, end_ms=end_ms, sample_keys=tried.sample_keys
     )
-    check_compared(warehouse, trial, new, asked.sinks, asked.stores or (), asked.rules)
+    check_compared(warehouse, trial, new, asked.sinks, asked.stores, asked.rules)
     asked = replace(asked, within=replace(asked.within, keys=sampled(trial)))
     if tried.keep:
         check_name_is_free(warehouse, tried.fork)

@@ -12,6 +12,7 @@ from statelib import Materialized, StreamsBuilder
 from statelib.commits import CommitLog, Retention, maintain, publish, rollback
 from statelib.commits.archives import open_archive
 from statelib.commits.rewriting.rewrite import FilePolicy
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from tests.task.pipeline import Pipeline
 from tests.task.test_fork import fork_of
@@ -71,6 +72,28 @@ def test_only_what_all_sinks_show(pipeline, monkeypatch) -> None:
         read(pipeline, commit=4)
     publish(pipeline.warehouse, "job")
     assert (read(pipeline).commit, len(read(pipeline))) == (4, 31)
+
+
+def test_of_a_commit_that_one_sink_shows_and_another_does_not_nothing_is_read(pipeline, monkeypatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.task.pipeline.publish", lambda *_: ())
+        pipeline.archive("views", [("new", 1, 31)], (pa.string(), pa.int64()), partitions=2)
+        pipeline.run()
+    before = {sink: open_archive(pipeline.warehouse, sink).rows for sink in ("counts", "copies")}
+    shown = []
+
+    def dies(name: str) -> None:
+        rows = {sink: open_archive(pipeline.warehouse, sink).rows for sink in before}
+        if rows != before and rows.keys() != {sink for sink in rows if rows[sink] != before[sink]}:
+            shown.append(rows)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), observed(dies):
+        publish(pipeline.warehouse, "job")
+    assert len(shown) == 1
+    assert {(read(pipeline, sink).commit, len(read(pipeline, sink))) for sink in before} == {(3, 30)}
+    publish(pipeline.warehouse, "job")
+    assert {(read(pipeline, sink).commit, len(read(pipeline, sink))) for sink in before} == {(4, 31)}
 
 
 def test_a_fork_s_records_begin_with_the_job_s(pipeline, tmp_path) -> None:

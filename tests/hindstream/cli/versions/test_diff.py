@@ -174,6 +174,15 @@ def test_stores(told, tmp_path) -> None:
     assert f"store {store} (deduplication)" in text
 
 
+def test_a_column_of_a_store_may_be_left_out(told) -> None:
+    a, b = ("once", 1), ("same", 1)
+    assert told(a, b, stores=(), ignored=["source_offset"], tolerances=["source=1"])["is_empty"]
+    with pytest.raises(ConfigurationError, match=r"there is no such field \(field source_offst\).*mean source_offset"):
+        told(a, b, stores=(), ignored=["source_offst"])
+    with pytest.raises(ConfigurationError, match=r"there is no such field \(field source_offset\)"):
+        told(a, b, ignored=["source_offset"])
+
+
 @pytest.mark.usefixtures("spark")
 def test_on_spark_it_is_the_same(told) -> None:
     assert told(("once",), ("shorter",), 1, on_spark=True) == told(("once",), ("shorter",), 1)
