@@ -18,6 +18,8 @@ from hindstream.report.write import write_job_report
 from statelib import load_job
 from statelib.commits import CommitLog
 from statelib.commits.forks import forks_of
+from tests.hindstream.test_trials import FILE as SHORT
+from tests.hindstream.test_trials import LONGER
 from tests.task.pipeline import Pipeline
 
 FILE = """
@@ -70,8 +72,8 @@ def files(pipeline: Pipeline) -> set[tuple[str, int]]:
 
 
 def newest(pipeline: Pipeline) -> dict[str, Any]:
-    rows = library.read("counts", job="counting", warehouse=pipeline.warehouse.uri("")).to_arrow().to_pylist()
-    return {row["key"]: row["value"] for row in rows}
+    found = library.read("counts", job="counting", warehouse=pipeline.warehouse.uri(""))
+    return {str(row["key"]): row["value"] for row in found.to_arrow(flat=False).to_pylist()}
 
 
 @pytest.mark.parametrize(("start", "wrong_from", "begins"), [
@@ -93,6 +95,28 @@ def test_a_job_that_was_wrong_is_repaired(folder, start, wrong_from, begins):
     never.run()
     assert newest(job) == newest(never)
     assert "repaired by" in called(job, "state", "list", "counting").output
+
+
+def test_late_records_are_let_in_by_a_longer_grace_period(folder):
+    """What was final when they came is corrected, window by window."""
+    jobs = {}
+    (folder / "short.py").write_text(SHORT)
+    (folder / "longer.py").write_text(LONGER)
+    for name in ("short", "longer"):
+        jobs[name] = made = Pipeline(folder / name, load_job(f"{folder}/{name}.py:job").topology, "counting")
+        records = [(f"k{n % 3}", n, n * 1000) for n in range(100)]
+        records[62:62] = [("k0", 0, 59_000)]
+        made.archive("views", records, (pa.string(), pa.int64()), partitions=1)
+        for cut in CUTS:
+            made.run(cut)
+    job, never = jobs["short"], jobs["longer"]
+    fill = "fill_stores=KSTREAM-AGGREGATE-STATE-STORE-0000000001"
+    assert newest(job) != newest(never)
+    done = called(job, "repair", "longer.py:job", "--from", "50000", "--set", fill, "--yes")
+    assert done.exit_code == 0, done.output
+    assert "goes on from commit 2" in done.output
+    assert "it has written 1 to counts." in done.output
+    assert newest(job) == newest(never)
 
 
 def test_no_leaves_all_as_it_was(folder):
