@@ -161,8 +161,8 @@ def read(
         settings: Other settings, by name; they override environment and file.
 
     Raises:
-        ConfigurationError: There is no such warehouse, job, commit or sink; the commit has been rolled back, or is not
-            published yet.
+        ConfigurationError: There is no such warehouse, job, commit or sink; the commit is no number, has been rolled
+            back, or is not published yet.
         CorruptedDataError: A document of the job is damaged.
     """
     root = None if warehouse is None else str(warehouse)
@@ -185,6 +185,9 @@ def read(
 
 
 def _job_and_commit(job: str, commit: int | Literal["latest"]) -> tuple[str, int | None]:
+    if commit != "latest" and (isinstance(commit, bool) or not isinstance(commit, int)):
+        step = 'give its number, such as 7, or "latest"'
+        raise ConfigurationError("a commit is a number", job=job, commit=commit, next_step=step)
     name, at, behind = job.rpartition("@")
     asked = None if commit == "latest" else commit
     if not at:

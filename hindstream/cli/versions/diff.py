@@ -142,7 +142,7 @@ def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings
     """Prints how two jobs differ, and tells whether they do.
 
     Raises:
-        ConfigurationError: See `compare_jobs`; or there is no folder for the page.
+        ConfigurationError: See `compare_jobs`; or both are one commit, or there is no folder for the page.
     """
     if asked.page is not None:
         check_page(asked.page)
@@ -161,6 +161,10 @@ def show_difference(a: JobCommit, b: JobCommit, asked: Asked, settings: Settings
             split_ms=asked.split_ms,
             stores=None if asked.stores is None else StoresAsked(Path(settings.state_dir), asked.stores),
         )
+    if found.a == found.b:
+        what = "both sides are the same commit of the same job, so nothing was compared"
+        step = f"name two commits ({a.job}@N), a fork, or another job; hindstream try compares another file of the job"
+        raise ConfigurationError(what, job=found.a.job, commit=found.a.commit, next_step=step)
     data, lines, reasons = (
         _data(found),
         list(_lines(found, list(serving_sentences(warehouse, a.job, b.job)))),

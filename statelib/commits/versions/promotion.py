@@ -193,7 +193,10 @@ def _read(warehouse: Storage, job: str, number: int) -> Promotion:
 def _check_related(warehouse: Storage, new: str, over: str) -> None:
     if over not in ancestors(warehouse, new):
         what = f"it is no fork of {over}, so nobody knows which of its sinks stand for which"
-        raise ConfigurationError(what, job=new, next_step=f"fork the job first: hindstream fork {over} {new}")
+        step_ = f"fork the job first: hindstream fork {over} NEW"
+        if new in ancestors(warehouse, over):
+            step_ = f"exchange them: hindstream promote {over} --over {new}"
+        raise ConfigurationError(what, job=new, next_step=step_)
     for other in served_by(warehouse, over):
         what = f"the job serves the readers of {other} itself"
         raise ConfigurationError(what, job=over, next_step=f"move these: hindstream promote {new} --over {other}")

@@ -195,8 +195,10 @@ def test_what_is_not_published_is_refused(forked, run):
 
 def test_only_a_fork_of_it_is_promoted(forked, run):
     fork(forked, "counting", "other", now_ms=5)
-    with pytest.raises(ConfigurationError, match="it is no fork of other"):
+    with pytest.raises(ConfigurationError, match="it is no fork of other.*hindstream fork other NEW"):
         promote(forked, "new", "other", now_ms=7)
+    with pytest.raises(ConfigurationError, match="exchange them: hindstream promote new --over counting"):
+        promote(forked, "counting", "new", now_ms=7)
     with pytest.raises(ConfigurationError, match="there is no such job|has no commits"):
         promote(forked, "nobody", "counting", now_ms=7)
     with pytest.raises(ConfigurationError, match="no way back"):

@@ -101,7 +101,6 @@ def test_from_the_fork_to_its_end(warehouse: Storage, s3: S3Server, typed: Comma
 
     typed("repair", "new.py:job", "--from", "0", "--yes")
     assert served(warehouse, s3) == ("counting", counts(60))
-    typed("diff", "counting", "counting")
     typed("try", "new.py:job", "--against", "counting", "--sink", "counts")
     left = [
         entry.path for entry in warehouse.list() if entry.path.startswith(("jobs/new/", "jobs/try-", "jobs/repair-"))

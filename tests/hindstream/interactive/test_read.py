@@ -111,6 +111,8 @@ def test_a_fork_s_records_begin_with_the_job_s(pipeline, tmp_path) -> None:
     ("counts", "job", 9, "there is no such commit"),
     ("counts", "job@x", "latest", "a commit is a number"),
     ("counts", "job@1", 2, "two commits are given"),
+    ("counts", "job", "newest", "a commit is a number .*latest"),
+    ("counts", "job", True, "a commit is a number"),
 ])  # fmt: skip
 def test_what_cannot_be_read(pipeline, sink, job, commit, what) -> None:
     with pytest.raises(ConfigurationError, match=what):
