@@ -211,7 +211,7 @@ def test_the_page_has_what_the_text_says(told, tmp_path) -> None:
     ({"tolerances": ["much"]}, "a tolerance is a number from 0"),
     ({"tolerances": ["-1"]}, "a tolerance is a number from 0"),
     ({"b": ("once", 9)}, "there is no such commit"),
-    ({"b": ("once",)}, "both sides are the same commit of the same job .*commit 2.*hindstream try compares"),
+    ({"b": ("once",)}, "both sides are the same commit of the same job.*commit 2.*hindstream try compares"),
     ({"b": ("once", 2)}, "both sides are the same commit of the same job"),
     ({"b": ("nobody",)}, "the job has no commits|there is no such job"),
 ])  # fmt: skip
