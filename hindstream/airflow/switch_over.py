@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -291,21 +292,12 @@ class _Steps:
                 of = (Cluster(settings), job, self._switch(), settings, Path(scratch))
                 return compare_outputs(*of, commit=commit, asked=asked)
 
-        from hindstream.console.differences import (  # noqa: PLC0415
-            field_text,
-            interval_sentences,
-            sink_name,
-            sink_sentences,
-        )
+        from hindstream.console.differences import interval_sentences, told_of_sinks  # noqa: PLC0415
 
         found, within = self._runner.call(do)
-        first, *others = sink_sentences(found)
-        fields = [f"{sink_name(of)}: {field_text(field)}" for of in found.sinks for field in of.difference.fields]
-        text = "\n".join(
-            [f"A is {found.a.job}, B is {found.b.job}.", first, *others, *interval_sentences(within), *fields]
-        )
-        _log.info("%s", text)
-        return {"is_empty": found.is_empty, "subject": first, "text": text}
+        told = told_of_sinks(found, interval_sentences(within))
+        _log.info("%s", told.text)
+        return asdict(told)
 
     def wait_for_stop(self) -> bool:
         """Whether the old application has stopped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hindstream.console.numbers import count_text, duration_text, percent_text
@@ -10,13 +11,36 @@ from statelib.errors.counted import counted
 from statelib.serdes.json import readable_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from statelib.comparison.difference import Difference, FieldDifference
     from statelib.comparison.fields import SchemaDifference
     from statelib.comparison.sinks import JobCommit, SinkDifference, SinkDifferences
     from statelib.comparison.stores import StoreDifference, StoreDifferences
     from statelib.comparison.times import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How two versions differ, in words, for a person who is asked about it.
+
+    Attributes:
+        is_empty: Whether they do not.
+        subject: The first sentence.
+        text: All of them, a line each.
+    """
+
+    is_empty: bool
+    subject: str
+    text: str
+
+
+def told_of_sinks(found: SinkDifferences, besides: Iterable[str]) -> Told:
+    """What was found of sinks, then other sentences, then each field that differs."""
+    first, *others = sink_sentences(found)
+    fields = [f"{sink_name(of)}: {field_text(field)}" for of in found.sinks for field in of.difference.fields]
+    sides = f"A is {side_name(found.a)}, B is {side_name(found.b)}."
+    return Told(found.is_empty, first, "\n".join([sides, first, *others, *besides, *fields]))
 
 
 def summary(name: str, difference: Difference) -> str:
