@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindstream.console.numbers import count_text, duration_text, percent_text
 from statelib.columns.times import instant_text
+from statelib.comparison.fields import TIMESTAMP
 from statelib.errors.counted import counted
 from statelib.serdes.json import readable_json
 
@@ -138,20 +139,17 @@ def field_text(field: FieldDifference) -> str:
     by = ""
     if field.numbers is not None:
         numbers = field.numbers
-        text = later_text if field.path == "timestamp" else change_text
-        low, middle, high, total = map(text, (numbers.min, numbers.quantiles["0.5"], numbers.max, numbers.sum))
+        told = (numbers.min, numbers.quantiles["0.5"], numbers.max, numbers.sum)
+        low, middle, high, total = (change_text(number, field.path) for number in told)
         by = f", B - A from {low} to {high}, median {middle}, sum {total}"
     return f"{field.path}: changed in {count_text(field.changed)}{by}"
 
 
-def change_text(number: float) -> str:
-    """``+621``."""
+def change_text(number: float, path: str = "") -> str:
+    """By how much a field has changed: ``+621``; by how much a timestamp (ms) is later: ``+4 min``."""
+    if path == TIMESTAMP:
+        return f"{'-' if number < 0 else '+'}{duration_text(abs(round(number)))}"
     return f"{number:+.6g}"
-
-
-def later_text(change_ms: float) -> str:
-    """``+4 min``: by how much a time is later."""
-    return f"{'-' if change_ms < 0 else '+'}{duration_text(abs(round(change_ms)))}"
 
 
 def json_text(value: Any) -> str:

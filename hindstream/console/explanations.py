@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.console.numbers import duration_text
 from statelib.columns.times import instant_text
+from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from statelib.explanation import Dropped, Explanation, Place
@@ -53,3 +54,11 @@ def proof_text(explanation: Explanation) -> str:
     if explanation.reproduced:
         return "Replayed alone, with the clocks of the whole history, they give this result. Some may be of no effect."
     return "They had a part in it by key, window and time. They were not replayed alone, so some may be of no effect."
+
+
+def extent_text(explanation: Explanation) -> str:
+    """How much of the history was replayed to find them."""
+    if explanation.replayed_behind is None:
+        return "Replayed from the beginning."
+    spared = counted(explanation.spared_slices, "slice")
+    return f"Replayed from commit {explanation.replayed_behind} on: {spared} before that had no part in it."

@@ -162,19 +162,20 @@ def _interval_name(start_ms: int, width_ms: int) -> str:
 def _distribution(field: FieldDifference) -> Figure:
     assert field.numbers is not None  # noqa: S101 - who calls has looked
     numbers = field.numbers
-    names = [change_text(bound) for bound in numbers.bounds[:-1]]
+    names = [change_text(bound, field.path) for bound in numbers.bounds[:-1]]
     counts = [float(count) for count in numbers.bars]
     quantiles = ", ".join(
-        f"{name} {change_text(numbers.quantiles[share])}"
+        f"{name} {change_text(numbers.quantiles[share], field.path)}"
         for share, name in (("0.05", "5 %"), ("0.5", "median"), ("0.95", "95 %"))
     )
+    least, greatest = (change_text(number, field.path) for number in (numbers.min, numbers.max))
     sampled = sum(numbers.bars)
     of_sample = f" The columns count {count_text(sampled)} of them." if sampled < numbers.count else ""
     return Figure(
         field.path,
-        charts.columns(names, [Series("rows", counts, "s1")], label=f"How much {field.path} changed"),
-        f"B - A in {counted(numbers.count, 'row')}: {change_text(numbers.min)} to {change_text(numbers.max)},"
-        f" {quantiles}. Each column begins at its figure.{of_sample}",
+        charts.columns(names, [Series("changed", counts, "s1")], label=f"How much {field.path} changed"),
+        f"B - A in {counted(numbers.count, 'row')}: {least} to {greatest}, {quantiles}."
+        f" Each column begins at its figure.{of_sample}",
     )
 
 

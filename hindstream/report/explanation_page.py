@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hindstream.console.differences import json_text
-from hindstream.console.explanations import node_text, place_text, proof_text, reason_text
+from hindstream.console.explanations import extent_text, node_text, place_text, proof_text, reason_text
 from hindstream.report.rendering import render
 from hindstream.report.topology import path_picture
 from statelib.columns.times import instant_text
@@ -41,7 +41,7 @@ def explanation_page(topology: Topology, explanation: Explanation) -> str:
         "time": instant_text(result.timestamp_ms),
         "key": json_text(result.key),
         "value": json_text(result.value),
-        "proof": proof_text(explanation),
+        "proof": f"{proof_text(explanation)} {extent_text(explanation)}",
         "drawing": path_picture(path_to(topology, topics=[result.topic]), notes),
         "tables": [
             _table("Made by", [(one.record, _last(last=one.last)) for one in explanation.contributions]),

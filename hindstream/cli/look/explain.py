@@ -10,7 +10,7 @@ import typer
 
 from hindstream.cli.arguments import check_page
 from hindstream.cli.look.show import keys_of
-from hindstream.console.explanations import node_text, place_text, proof_text, reason_text
+from hindstream.console.explanations import extent_text, node_text, place_text, proof_text, reason_text
 from hindstream.console.json_lines import print_json
 from hindstream.slices import time_ms
 from hindstream.spark.phases.task_work import task_settings
@@ -183,7 +183,7 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[str]:
     yield f"Made by {counted(len(explanation.contributions), 'record')}:"
     yield from _limited([_contribution(one) for one in explanation.contributions], limit)
     yield proof_text(explanation)
-    yield _extent(explanation)
+    yield extent_text(explanation)
     yield ""
     if explanation.drops_known:
         yield f"Dropped on the way: {counted(len(explanation.dropped), 'record')}"
@@ -197,13 +197,6 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[str]:
     yield ""
     yield "How it went, from the result up to the sources:"
     yield from _tree(explanation.steps)
-
-
-def _extent(explanation: Explanation) -> str:
-    if explanation.replayed_behind is None:
-        return "Replayed from the beginning."
-    spared = counted(explanation.spared_slices, "slice")
-    return f"Replayed from commit {explanation.replayed_behind} on: {spared} before that had no part in it."
 
 
 def _limited(lines: Sequence[str], limit: int) -> Iterator[str]:

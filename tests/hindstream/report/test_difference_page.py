@@ -115,6 +115,14 @@ def test_the_first_sentence_is_of_what_differs():
     assert "1 changed" in text
 
 
+def test_a_timestamp_changes_by_a_span_of_time():
+    rows = [[(f"k{n}", 0, n * later, None) for n in range(3)] for later in (60_000, 300_000)]
+    html = page_of(compared(*rows, (TEXT, pa.int64())))
+    assert [row[:5] for row in tables_of(html)[1][1:]] == [["timestamp", "2", "+4 min", "+4 min", "+8 min"]]
+    (_, drawing) = drawings_of_whole(html)
+    assert tips(drawing)[0] == "+4 min: 1 changed"
+
+
 def test_examples_are_under_the_side_that_has_them():
     rows = [("k0", 0, 0, None)]
     text = text_of(page_of(compared(rows, [], (TEXT, pa.int64())), compared([], rows, (TEXT, pa.int64()))))

@@ -62,6 +62,7 @@ def test_the_records_are_there_and_escaped(page: str) -> None:
     text = unescape(text_of(page))
     assert "out/0 offset 0, by commit 1, 1970-01-01T00:00:00.080Z" in text
     assert "2 records made it. Replayed alone, with the clocks of the whole history, they give this result." in text
+    assert "Without any one they do not. Replayed from the beginning." in text
     assert "<b>" not in page
     made, dropped, *_, nodes = tables_of(page)
     assert [row[0] for row in made[1:]] == ["events/0 offset 0", "events/0 offset 2"]
