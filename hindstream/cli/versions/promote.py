@@ -60,6 +60,8 @@ def promote_back(over: str, settings: Settings, output: Output, *, published: st
         HindstreamError: See `statelib.commits.versions.promotion.go_back` and `hindstream.kafka.publish`.
     """
     warehouse = existing_storage(settings.warehouse, settings.store_options)
+    if published is not None:
+        load_job(published)  # a file that is not there is told before readers move
     made = go_back(warehouse, over, now_ms=now_ms())
     _tell(made, output)
     _let_publications_follow(made, published, settings, output)
@@ -78,6 +80,8 @@ def _let_publications_follow(made: Promotion, published: str | None, settings: S
         _let_kafka_follow(made, job, warehouse, settings, out)
     if job.iceberg_sinks:
         _let_iceberg_follow(made, job, warehouse, out)
+    if not (job.kafka_sinks or job.iceberg_sinks):
+        out.say(f"{published} declares no topics of Kafka and no Iceberg tables, so there was nothing to publish.")
 
 
 def _let_iceberg_follow(made: Promotion, job: Job, warehouse: Storage, out: Results) -> None:

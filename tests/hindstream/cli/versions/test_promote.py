@@ -69,6 +69,17 @@ def test_one_way_is_given(pipeline, arguments):
         called(pipeline, "promote", *arguments)
 
 
+def test_a_file_to_publish_that_is_not_there_moves_nobody(pipeline):
+    for arguments in (("newer", "--over", "counting"), ("--back", "--over", "counting")):
+        before = who_is_read(pipeline)
+        with pytest.raises(ConfigurationError, match="there is no such file"):
+            called(pipeline, "promote", *arguments, "--publish", "elsewhere.py:job")
+        assert who_is_read(pipeline) == before
+        told = called(pipeline, "promote", *arguments, "--publish", "jobs.py:job")
+        assert "jobs.py:job declares no topics of Kafka and no Iceberg tables" in told
+    assert who_is_read(pipeline) == "counting"
+
+
 @pytest.mark.parametrize("arguments", [("newer", "--over", "countin"), ("--back", "--over", "countin")])
 def test_a_job_whose_name_is_misspelt_is_asked_about(pipeline, arguments):
     with pytest.raises(
