@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from hindstream.runs import open_warehouse
 from hindstream.spark.validation.data_docs import keep_site, site_folder
 from statelib.commits import CommitLog, JobLayout, Runs
-from statelib.commits.versions.drop_fork import delete_if_dropped
+from statelib.commits.dropped import delete_if_dropped
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import Settings
 

@@ -10,7 +10,7 @@ from hindstream.runs import find_plan, open_warehouse
 from hindstream.spark.phases import data_docs
 from hindstream.spark.phases.command import phase_main
 from statelib.commits import Runs
-from statelib.commits.versions.drop_fork import delete_if_dropped
+from statelib.commits.dropped import delete_if_dropped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint.retention import is_named_by_content, oldest_kept, unneeded_files
+from statelib.commits.dropped import nothing_left_if_dropped
 from statelib.commits.expiry import expire_before, oldest_restorable, read_maintenance, restorable_commits
 from statelib.commits.forks import files_held_by_forks, forks_of
 from statelib.commits.layout import CommitLog, JobLayout
@@ -112,12 +113,13 @@ def maintain(
         kept_since_ms=None if retention.for_ms is None else now_ms - retention.for_ms,
     )
     work = _Maintenance(warehouse, log, oldest, dry_run=dry_run)
-    swept, skipped = work.sweep_state(head)
-    deleted = [*swept, *work.clean_runs(head)]
     rewritten = Rewritten()
-    if files is not None and not dry_run:
-        rewritten = rewrite_files(warehouse, job, work.kept(), oldest, files, now_ms=now_ms)
-        deleted += rewritten.deleted
+    with nothing_left_if_dropped(warehouse, job, [] if dry_run or not head else [log.layout.root]):
+        swept, skipped = work.sweep_state(head)
+        deleted = [*swept, *work.clean_runs(head)]
+        if files is not None and not dry_run:
+            rewritten = rewrite_files(warehouse, job, work.kept(), oldest, files, now_ms=now_ms)
+            deleted += rewritten.deleted
     return Maintained(
         oldest_restorable=oldest,
         deleted_files=len(deleted),

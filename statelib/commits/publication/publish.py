@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.commits.archives import open_archive_if_present
+from statelib.commits.dropped import nothing_left_if_dropped
 from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
 from statelib.commits.publication.lost_plans import ensure_plan
 from statelib.commits.rewriting.rewrite_log import RewriteLog
@@ -87,25 +88,27 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
     first = min(done.values(), default=last) + 1
     taken_back = rolled_back(newest if n == last else log.read(n) for n in range(first, number + 1))
     published: list[Published] = []
-    for n in range(first, last + 1):
-        if n in taken_back:
-            continue
-        commit = newest if n == last else log.read(n)
-        retracted = _retracted(log, commit)
-        for topic, archive in archives.items():
-            files = [sink.file for sink in commit.sinks if sink.topic == topic]
-            if n <= done[topic] or (archive is None and not files):
+    made = [topic_path(topic) for topic, archive in archives.items() if archive is None]
+    with nothing_left_if_dropped(warehouse, job, made):
+        for n in range(first, last + 1):
+            if n in taken_back:
                 continue
-            if archive is not None and commit.rolled_back_to is not None:
-                target, files = archive, retracted.get(topic, [])
-                _take_out(warehouse, archive, commit, files)
-                published.append(Published(topic, n, -len(files), -sum(file.rows for file in files)))
-            else:
-                target = archive or create_archive(warehouse, commit, topic, files[0])
-                _add(target, commit, files)
-                published.append(Published(topic, n, len(files), sum(file.rows for file in files)))
-            step("publish.committed")
-            archives[topic] = target.refresh() if n < last else target
+            commit = newest if n == last else log.read(n)
+            retracted = _retracted(log, commit)
+            for topic, archive in archives.items():
+                files = [sink.file for sink in commit.sinks if sink.topic == topic]
+                if n <= done[topic] or (archive is None and not files):
+                    continue
+                if archive is not None and commit.rolled_back_to is not None:
+                    target, files = archive, retracted.get(topic, [])
+                    _take_out(warehouse, archive, commit, files)
+                    published.append(Published(topic, n, -len(files), -sum(file.rows for file in files)))
+                else:
+                    target = archive or create_archive(warehouse, commit, topic, files[0])
+                    _add(target, commit, files)
+                    published.append(Published(topic, n, len(files), sum(file.rows for file in files)))
+                step("publish.committed")
+                archives[topic] = target.refresh() if n < last else target
     return tuple(published)
 
 

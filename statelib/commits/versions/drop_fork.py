@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.forks import ancestors, begins_empty, forked_from, forks_of, holder_of, is_being_dropped
+from statelib.commits.dropped import delete_folder
+from statelib.commits.forks import ancestors, begins_empty, forked_from, forks_of, holder_of
 from statelib.commits.hold import check_free
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
 
 _HOLDER = "drop"
-_PORTION = 1000  # S3's largest request
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
             gone.append(topic)
         # The log goes first: without one there is no such topic.
         for folder in (f"{topic_path(topic)}/_delta_log", topic_path(topic)):
-            count, size = _delete(warehouse, folder)
+            count, size = delete_folder(warehouse, folder)
             files, size_bytes = files + count, size_bytes + size
         warehouse.remove_empty_folders(topic_path(topic))
         step("drop.topic-gone")
-    count, size = _delete(warehouse, layout.root, but={layout.dropping, layout.hold})
+    count, size = delete_folder(warehouse, layout.root, but={layout.dropping, layout.hold})
     step("drop.folder-gone")
     above = list(ancestors(warehouse, record.forked_from))
     warehouse.delete(JobLayout(record.forked_from).fork(job))
@@ -95,30 +95,6 @@ def drop_fork(warehouse: Storage, job: str, *, now_ms: int, supersede: bool = Fa
     warehouse.delete(layout.dropping)
     warehouse.remove_empty_folders(layout.root)
     return Dropped(job, record.forked_from, tuple(gone), files + count, size_bytes + size)
-
-
-def delete_if_dropped(warehouse: Storage, job: str, folder: str) -> bool:
-    """Deletes what lies below the folder of a job that is being dropped or is gone.
-
-    For who writes there beside runs, such as reports of a run that has ended, when it has written: a drop may have
-    looked into the folder before. One that begins later finds what is there.
-
-    Args:
-        warehouse: Root of all durable data.
-        job: The job.
-        folder: Its folder, or one below it.
-
-    Returns:
-        Whether the job is being dropped or is gone.
-    """
-    if not is_being_dropped(warehouse, job) and (
-        CommitLog(warehouse, job).head_number() or next(Runs(warehouse, job).attempts(1), None) is not None
-    ):
-        return False
-    layout = JobLayout(job)
-    _delete(warehouse, folder, but={layout.dropping, layout.hold})
-    warehouse.remove_empty_folders(layout.root)
-    return True
 
 
 def _begin(warehouse: Storage, job: str, *, now_ms: int, supersede: bool) -> Dropping:
@@ -178,12 +154,3 @@ def _topics(warehouse: Storage, job: str, head: int) -> Iterator[str]:
         archive = open_archive_if_present(warehouse, topic)
         if archive is None or not archive.rows or archive.last_transaction(job) is not None:
             yield topic
-
-
-def _delete(warehouse: Storage, folder: str, but: frozenset[str] | set[str] = frozenset()) -> tuple[int, int]:
-    """Deletes what lies in a folder, in portions; how many files that were, and how large."""
-    entries = [entry for entry in warehouse.list(folder) if entry.path not in but]
-    for start in range(0, len(entries), _PORTION):
-        step("drop.before-delete")
-        warehouse.delete([entry.path for entry in entries[start : start + _PORTION]])
-    return len(entries), sum(entry.size_bytes for entry in entries)

@@ -546,3 +546,35 @@ def test_dropped_within_a_fork_of_it(warehouse, four_commits, scratch, name):
         maintain(warehouse, "counting", Retention(1), now_ms=0)
         assert state_of(warehouse, made, scratch)
     assert open_archive_if_present(warehouse, "counts.one") is None
+
+
+PUBLISH = ["publish.before-create-archive", "publish.before-commit", "publish.committed"]
+
+
+@pytest.mark.parametrize("name", PUBLISH)
+def test_dropped_within_its_publication(warehouse, four_commits, run, scratch, name):
+    """What the publication has made of the sink's archive meanwhile goes too."""
+    maintain(warehouse, "counting", Retention(1), now_ms=0)
+    before = {entry.path for entry in warehouse.list()}
+    fork(warehouse, "counting", "new", 4, now_ms=77)
+    dropped = []
+    gone = pytest.raises(ConfigurationError, match="the fork was dropped meanwhile")
+    with at(name, lambda: dropped.append(drop_fork(warehouse, "new", now_ms=79))), gone:
+        run(5, "new")
+    assert dropped
+    assert {entry.path for entry in warehouse.list()} ^ before <= {"jobs/counting/maintenance.json"}
+
+
+@pytest.mark.parametrize("name", [*MAINTAIN, "maintain.noted"])
+def test_dropped_within_its_maintenance(warehouse, four_commits, run, scratch, name):
+    maintain(warehouse, "counting", Retention(1), now_ms=0)
+    before = {entry.path for entry in warehouse.list()}
+    fork(warehouse, "counting", "new", 4, now_ms=77)
+    run(5, "new")
+    run(6, "new")
+    dropped = []
+    gone = pytest.raises(ConfigurationError, match="the fork was dropped meanwhile")
+    with at(name, lambda: dropped.append(drop_fork(warehouse, "new", now_ms=79))), gone:
+        maintain(warehouse, "new", Retention(1), now_ms=0)
+    assert dropped
+    assert {entry.path for entry in warehouse.list()} ^ before <= {"jobs/counting/maintenance.json"}
