@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
+_REST = re.compile(r"Started REST server for submitting applications on \S+ with port (\d+)")
 _STARTED = re.compile(r"Successfully registered with master")
 _SECONDS_TO_START = 120
 
@@ -33,17 +34,21 @@ class SparkCluster:
 
     Args:
         folder: For logs, work directories and disks.
+        has_rest: Whether the master has a server that tells what becomes of drivers.
 
     Attributes:
         url: The master's.
+        rest_port: Of that server; 0: there is none.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, has_rest: bool = False) -> None:
         self._folder = folder
-        self._master = self._start("master", "master.Master", "--host", "127.0.0.1")
+        rest = "-Dspark.master.rest.enabled=true -Dspark.master.rest.port=0" if has_rest else ""
+        self._master = self._start("master", "master.Master", "--host", "127.0.0.1", java=rest)
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         try:
             self.url = self._logged("master", _MASTER, self._master)[1]
+            self.rest_port = int(self._logged("master", _REST, self._master)[1]) if has_rest else 0
         except BaseException:
             self.close()
             raise
@@ -76,12 +81,14 @@ class SparkCluster:
         self._master.kill()
         self._master.wait()
 
-    def _start(self, name: str, of: str, *arguments: str, disk: Path | None = None) -> subprocess.Popen[bytes]:
+    def _start(
+        self, name: str, of: str, *arguments: str, disk: Path | None = None, java: str = ""
+    ) -> subprocess.Popen[bytes]:
         home = Path(pyspark.__file__).parent
         environ = os.environ | {
             "SPARK_HOME": str(home),
             # A worker that sleeps is no dead one.
-            "SPARK_DAEMON_JAVA_OPTS": "-Dspark.worker.timeout=3600 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.worker.timeout=3600 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC {java}",
         }
         if disk is not None:
             environ[DISK] = str(disk)
@@ -106,11 +113,11 @@ class SparkCluster:
 
 
 @contextmanager
-def spark_cluster(folder: Path, *hosts: str) -> Iterator[SparkCluster]:
-    """A cluster with a worker of one core on each of ``hosts``, which are addresses of this machine."""
-    cluster = SparkCluster(folder)
+def spark_cluster(folder: Path, *hosts: str, has_rest: bool = False, cores: int = 1) -> Iterator[SparkCluster]:
+    """A cluster with a worker of so many cores on each of ``hosts``, which are addresses of this machine."""
+    cluster = SparkCluster(folder, has_rest=has_rest)
     try:
-        cluster.add(*hosts)
+        cluster.add(*hosts, cores=cores)
         yield cluster
     finally:
         cluster.close()

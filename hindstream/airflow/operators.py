@@ -23,6 +23,7 @@ from hindstream.airflow.assets import TopicEvent, alias_of, published_topics, so
 from hindstream.airflow.intervals import EARLIER, check_earlier, interval_of
 from hindstream.airflow.links import DataDocsLink, RunReportLink, pages
 from hindstream.airflow.runner import Runner, located
+from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode, connected_cluster
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from airflow.sdk import AssetAlias, Context
 
     from hindstream.spark.phases.pipeline import SliceResult
+    from hindstream.spark.submission.cluster import Cluster
+    from hindstream.spark.submission.follow import Submitted
     from statelib.commits import NothingToDo
     from statelib.documents.plans import Plan
     from statelib.job.job import Job
@@ -212,7 +215,79 @@ class _PhaseOperator(HindstreamOperator):
         """What Airflow has to know of assets."""
 
 
-class HindstreamReplayOperator(_PhaseOperator):
+class _SparkPhaseOperator(_PhaseOperator):
+    """A phase that works on Spark.
+
+    Args:
+        mode: ``in-process``: the task is Spark's driver. ``spark-submit``: the driver is submitted. Where it runs on
+            the cluster, no worker's slot is held while it is at work, and a retry finds it again.
+        spark_conn_id: The connection to the cluster, of the type ``spark``.
+        spark_submit: Options of spark-submit, by the names that the operator of Airflow's Spark provider has for them.
+        kwargs: As for `HindstreamOperator`, and ``run_id``.
+    """
+
+    template_fields: Collection[str] = (*_PhaseOperator.template_fields, "spark_conn_id", "spark_submit")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"settings": "json", "spark_submit": "json"}
+
+    def __init__(
+        self,
+        *,
+        mode: str = "in-process",
+        spark_conn_id: str = DEFAULT_CONNECTION,
+        spark_submit: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_mode(mode, spark_submit, f"{type(self).__name__}({self.task_id!r})")
+        self.mode = mode
+        self.spark_conn_id = spark_conn_id
+        self.spark_submit = spark_submit or {}
+
+    def execute(self, context: Context) -> None:
+        """Does the phase, or submits it and waits.
+
+        Raises:
+            TaskDeferred: It is at work on the cluster.
+        """
+        if self.mode == "in-process":
+            super().execute(context)
+            return
+        cluster, options = connected_cluster(self.spark_conn_id, self.spark_submit)
+        application = self._call(
+            lambda job, settings: self._attached(context, job, settings, cluster, options), lambda _: self.run_id
+        )
+        if application is not None:
+            from hindstream.airflow.trigger import SparkApplicationTrigger  # noqa: PLC0415 - parsing must stay quick
+
+            waits = SparkApplicationTrigger.of(cluster, application)
+            self.defer(trigger=waits, method_name=self.resume.__name__, timeout=self.execution_timeout)
+
+    def resume(self, context: Context, event: str) -> None:
+        """The application has ended; the run's documents say whether the phase is done."""
+        cluster, options = connected_cluster(self.spark_conn_id, self.spark_submit)
+
+        def check_and_tell(job: Job, settings: Settings) -> None:
+            self._submitted(job, settings, cluster, options).check(event)
+            self._tell(context, job, settings)
+
+        self._call(check_and_tell, lambda _: self.run_id)
+
+    def _attached(
+        self, context: Context, job: Job, settings: Settings, cluster: Cluster, options: dict[str, Any]
+    ) -> str | None:
+        """The application to wait for; None: the phase is done."""
+        application = self._submitted(job, settings, cluster, options).attach_or_submit()
+        if application is None:
+            self._tell(context, job, settings)
+        return application
+
+    def _submitted(self, job: Job, settings: Settings, cluster: Cluster, options: dict[str, Any]) -> Submitted:
+        from hindstream.spark.submission.follow import Submitted  # noqa: PLC0415 - parsing a DAG file must stay quick
+
+        return Submitted(located(self.job), job, settings, self.run_id, self.phase, cluster, options)
+
+
+class HindstreamReplayOperator(_SparkPhaseOperator):
     """Replays the slice on Spark, and stages what it gives. Its inlets are the assets of the sources."""
 
     phase = "replay"
@@ -221,7 +296,7 @@ class HindstreamReplayOperator(_PhaseOperator):
         self.inlets.extend(source_assets(job, settings))
 
 
-class HindstreamAuditOperator(_PhaseOperator):
+class HindstreamAuditOperator(_SparkPhaseOperator):
     """Audits what was staged, by Great Expectations; fails if it does not hold what the job expects."""
 
     phase = "audit"

@@ -37,6 +37,7 @@ from hindstream.airflow.operators import (
     HindstreamRunOperator,
 )
 from hindstream.airflow.operators import PHASES as BEHIND_PLAN
+from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode
 from statelib.calls import function_checked
 from statelib.errors.kinds import ConfigurationError
 
@@ -73,6 +74,9 @@ def replay_dag(
     before_interval: Literal["refuse", "replay"] = "refuse",
     task_per: Literal["phase", "run"] = "phase",
     archive: str | None = None,
+    mode: Literal["in-process", "spark-submit", "connect"] = "in-process",
+    spark_conn_id: str = DEFAULT_CONNECTION,
+    spark_submit: dict[str, Any] | None = None,
     conn_id: str | None = None,
     config: str | None = None,
     **given: object,
@@ -102,6 +106,12 @@ def replay_dag(
             was after the commit, it does what is left and is shown as skipped: there is nothing more to replay.
         archive: The Kafka topics or files of a lake that a run copies first: a `KafkaTopic`, a `LakeTopic` or a list of
             them, in the form of ``job``; None: something else fills the archives.
+        mode: Where Spark's driver runs in replay and audit. ``in-process``: in the task. ``spark-submit``: where a
+            submission puts it; in the deploy mode ``cluster``, tasks wait for it without a worker's slot, and a retry
+            finds it again. ``connect`` is refused.
+        spark_conn_id: The connection to the cluster of ``spark-submit``, of the type ``spark``.
+        spark_submit: Its options, by the names that the operator of Airflow's Spark provider has for them:
+            ``{"executor_memory": "8g", "conf": {...}}``.
         conn_id: The Airflow connection, which is read when a task runs: of the type ``hindstream``, with settings and
             credentials, or of the object store's own type, with credentials. None: they are in the environment of
             Airflow's workers.
@@ -115,6 +125,7 @@ def replay_dag(
             argument is of another type.
     """
     arguments, assets = Given.to(replay_dag, job, given).apart(*_ASSETS)
+    check_mode(mode, spark_submit, f"replay_dag({job!r})", task_per=task_per)
     if arguments.settings.get("until") is not None:
         step = "give schedule=, or trigger a run with the parameter until"
         raise ConfigurationError("slices of a DAG end where their runs say", setting="until", next_step=step)
@@ -161,7 +172,8 @@ def replay_dag(
             "before_interval": "{{ params.before_interval }}",
         }
         assets["inlets"] = [*assets_of(schedule), *(assets.get("inlets") or ())]
-        _tasks(arguments.of_operators(job, conn_id, config), archive, task_per, slice_, assets)
+        on_spark = {"mode": mode, "spark_conn_id": spark_conn_id, "spark_submit": spark_submit}
+        _tasks(arguments.of_operators(job, conn_id, config), archive, task_per, slice_, assets, on_spark)
     return dag
 
 
@@ -175,6 +187,9 @@ def replay_task_group(
     before_interval: Literal["refuse", "replay"] = "refuse",
     task_per: Literal["phase", "run"] = "phase",
     archive: str | None = None,
+    mode: Literal["in-process", "spark-submit", "connect"] = "in-process",
+    spark_conn_id: str = DEFAULT_CONNECTION,
+    spark_submit: dict[str, Any] | None = None,
     conn_id: str | None = None,
     config: str | None = None,
     **given: object,
@@ -191,6 +206,9 @@ def replay_task_group(
         group_id: The group's id in the DAG.
         task_per: As for `replay_dag`.
         archive: As for `replay_dag`.
+        mode: As for `replay_dag`.
+        spark_conn_id: As for `replay_dag`.
+        spark_submit: As for `replay_dag`.
         conn_id: As for `replay_dag`.
         config: As for `replay_dag`.
         given: Settings, as for `replay_dag`; and arguments of Airflow's tasks.
@@ -199,14 +217,21 @@ def replay_task_group(
         ConfigurationError: As for `replay_dag`.
     """
     arguments, assets = Given.to(replay_task_group, job, given, has_dag=False).apart(*_ASSETS)
+    check_mode(mode, spark_submit, f"replay_task_group({job!r})", task_per=task_per)
     with TaskGroup(group_id, default_args=arguments.for_group(**RETRIES)) as group:
         slice_ = {"until": until, "end_of_input": end_of_input, "before_interval": before_interval}
-        _tasks(arguments.of_operators(job, conn_id, config), archive, task_per, slice_, assets)
+        on_spark = {"mode": mode, "spark_conn_id": spark_conn_id, "spark_submit": spark_submit}
+        _tasks(arguments.of_operators(job, conn_id, config), archive, task_per, slice_, assets, on_spark)
     return group
 
 
 def _tasks(
-    of_job: dict[str, Any], archive: str | None, task_per: TaskPer, slice_: dict[str, Any], assets: dict[str, Any]
+    of_job: dict[str, Any],
+    archive: str | None,
+    task_per: TaskPer,
+    slice_: dict[str, Any],
+    assets: dict[str, Any],
+    on_spark: dict[str, Any],
 ) -> None:
     """The tasks of a slice, in the DAG and group of the context.
 
@@ -220,7 +245,8 @@ def _tasks(
         return
     plan = HindstreamPlanOperator(task_id="plan", **of_job, **slice_)
     of_phase: dict[str, dict[str, Any]] = {
-        "replay": {"inlets": assets.get("inlets")},
+        "replay": {"inlets": assets.get("inlets"), **on_spark},
+        "audit": on_spark,
         "publish": {"outlets": assets.get("outlets")},
     }
     behind = [

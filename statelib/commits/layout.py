@@ -10,6 +10,7 @@
                             /staged.json
                             /audit.json
                             /placement.json, /copies.json  see `statelib.placement.documents`
+                            /spark/         see `hindstream.spark.submission.record`
     jobs/<job>/state/<task>/<sha256>.<run id>  files of checkpoints
     jobs/<job>/staging/<run id>/           repartition topics between the stages of a run
                                /_outcomes/ what single tasks have made; see `statelib.commits.run.kept`

@@ -174,6 +174,7 @@ def test_what_the_page_shows_works(tmp_path: Path) -> None:
     assert sorted(dags["replay_flights"]) == sorted(PHASES)
     assert sorted(dags["flights"]) == sorted(["notify", *(f"replay.{phase}" for phase in PHASES)])
     assert sorted(dags["flights_in_two_tasks"]) == ["maintain", "run"]
+    assert sorted(dags["replay_orders"]) == sorted(PHASES)
 
 
 def test_the_connection_of_the_page_is_one() -> None:

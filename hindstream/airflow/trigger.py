@@ -1,0 +1,62 @@
+"""Waits in Airflow's triggerer until an application of a Spark cluster has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from hindstream.spark.submission.cluster import Cluster
+
+_POLL_SECONDS = 10.0
+_NOT_KNOWN_AT_MOST = 3
+_UNREACHABLE_AT_MOST = 60
+
+
+class SparkApplicationTrigger(BaseTrigger):
+    """Waits until an application has ended, without a worker's slot. It has no credentials, and reads no warehouse.
+
+    Args:
+        cluster: The fields of `hindstream.spark.submission.cluster.Cluster`.
+        application: The application's id there.
+        poll_seconds: How long between two looks.
+    """
+
+    def __init__(self, cluster: dict[str, Any], application: str, poll_seconds: float = _POLL_SECONDS) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.cluster = cluster
+        self.application = application
+        self.poll_seconds = poll_seconds
+
+    @classmethod
+    def of(cls, cluster: Cluster, application: str) -> SparkApplicationTrigger:
+        """For an application of a cluster."""
+        return cls(asdict(cluster), application)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """As Airflow stores it."""
+        given = {"cluster": self.cluster, "application": self.application, "poll_seconds": self.poll_seconds}
+        return f"{type(self).__module__}.{type(self).__qualname__}", given
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """One event: what the cluster says of the application that has ended, or that nobody knows any more."""
+        cluster = Cluster(**self.cluster)
+        not_known = unreachable = 0
+        while True:
+            try:
+                status = await asyncio.to_thread(cluster.status, self.application)
+            except OSError as error:
+                unreachable += 1
+                said = f"the cluster does not answer: {error}"
+                ended = unreachable >= _UNREACHABLE_AT_MOST
+            else:
+                unreachable, said = 0, status.said
+                not_known = not_known + 1 if status.state == "unknown" else 0
+                ended = status.state in {"succeeded", "failed"} or not_known >= _NOT_KNOWN_AT_MOST
+            if ended:
+                yield TriggerEvent(said)  # type: ignore[no-untyped-call]
+                return
+            await asyncio.sleep(self.poll_seconds)

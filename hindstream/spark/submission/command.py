@@ -1,0 +1,121 @@
+"""The command line of spark-submit, and the options that it is given by name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statelib.errors.did_you_mean import did_you_mean
+from statelib.errors.kinds import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hindstream.spark.submission.cluster import Cluster
+
+_FLAGS = {
+    "archives": "--archives",
+    "driver_class_path": "--driver-class-path",
+    "driver_cores": "--driver-cores",
+    "driver_memory": "--driver-memory",
+    "exclude_packages": "--exclude-packages",
+    "executor_cores": "--executor-cores",
+    "executor_memory": "--executor-memory",
+    "files": "--files",
+    "jars": "--jars",
+    "keytab": "--keytab",
+    "num_executors": "--num-executors",
+    "packages": "--packages",
+    "principal": "--principal",
+    "properties_file": "--properties-file",
+    "proxy_user": "--proxy-user",
+    "py_files": "--py-files",
+    "repositories": "--repositories",
+    "total_executor_cores": "--total-executor-cores",
+    "yarn_queue": "--queue",
+}
+
+OPTIONS = sorted([*_FLAGS, "application", "conf", "deploy_mode", "env_vars", "name", "runner_jar", "spark_binary"])
+"""By the names that the operator of Airflow's Spark provider has for them.
+
+``application`` and ``runner_jar`` are paths on the driver's host: of `hindstream.spark.submission.driver`, and of the
+jar that starts it in standalone clusters."""
+
+_DEPLOY_MODES = ("client", "cluster")
+_PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
+
+
+def check_options(options: Mapping[str, object], place: str) -> None:
+    """Refuses what is no option.
+
+    Raises:
+        ConfigurationError: A name is none, or the deploy mode cannot be.
+    """
+    for name in options:
+        if name not in OPTIONS:
+            step = did_you_mean(name, OPTIONS, "there are")
+            raise ConfigurationError(f"spark-submit has no option {name!r}", place=place, next_step=step)
+    mode = options.get("deploy_mode")
+    if mode is not None and mode not in _DEPLOY_MODES:
+        step = did_you_mean(str(mode), _DEPLOY_MODES, "there are")
+        raise ConfigurationError(f"there is no deploy mode {mode!r}", place=place, next_step=step)
+
+
+def submit_command(cluster: Cluster, options: Mapping[str, Any], arguments: Sequence[str], name: str) -> list[str]:
+    """What is executed.
+
+    Args:
+        cluster: Where to.
+        options: See `OPTIONS`.
+        arguments: Of `hindstream.spark.submission.driver`.
+        name: The application's, unless the options have one.
+    """
+    command = [cluster.binary, "--master", cluster.master, "--deploy-mode", cluster.deploy_mode]
+    command += ["--name", str(options.get("name") or name)]
+    is_standalone = cluster.is_elsewhere and cluster.kind == "standalone"
+    for option, flag in _FLAGS.items():
+        if options.get(option) is not None and not (option == "py_files" and is_standalone):
+            command += [flag, str(options[option])]
+    for key, value in (_conf_of(cluster, options) | dict(options.get("conf") or {})).items():
+        command += ["--conf", f"{key}={value}"]
+    script = str(options.get("application") or Path(__file__).with_name("driver.py"))
+    if not is_standalone:
+        return [*command, script, *arguments]
+    # spark-submit refuses Python in these clusters' drivers. The class by which it runs Python elsewhere runs it there.
+    jar = str(options.get("runner_jar") or _spark_core())
+    return [*command, "--class", _PYTHON_RUNNER, jar, script, str(options.get("py_files") or ""), *arguments]
+
+
+def environment(options: Mapping[str, Any]) -> dict[str, str]:
+    """That of spark-submit: the process', and ``env_vars``. A standalone cluster hands it on to the driver."""
+    return os.environ | {name: str(value) for name, value in (options.get("env_vars") or {}).items()}
+
+
+def _conf_of(cluster: Cluster, options: Mapping[str, Any]) -> dict[str, str]:
+    """What follows from the cluster: nobody waits in spark-submit, and variables reach the driver."""
+    if not cluster.is_elsewhere:
+        return {}
+    variables = {name: str(value) for name, value in (options.get("env_vars") or {}).items()}
+    if cluster.kind == "yarn":
+        return {"spark.yarn.submit.waitAppCompletion": "false"} | {
+            f"spark.yarn.appMasterEnv.{name}": value for name, value in variables.items()
+        }
+    if cluster.kind == "kubernetes":
+        return {"spark.kubernetes.submission.waitAppCompletion": "false"} | {
+            f"spark.kubernetes.driverEnv.{name}": value for name, value in variables.items()
+        }
+    return {"spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+
+
+def _spark_core() -> str:
+    """Of the Spark that is installed here, which has to lie at the same place on the cluster's hosts."""
+    import pyspark  # noqa: PLC0415 - half a second, which only this needs
+
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    found = sorted((home / "jars").glob("spark-core_*.jar"))
+    if not found:
+        step = "name it in spark_submit={'runner_jar': ...}"
+        raise ConfigurationError("there is no jar of Spark's core", folder=home / "jars", next_step=step)
+    return found[0].as_uri()

@@ -1,0 +1,114 @@
+"""What clusters say of applications, in the words of their servers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hindstream.spark.submission.cluster import Cluster, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hindstream.spark.submission.cluster import State
+
+DRIVER = "/v1/submissions/status/driver-20261129174447-0000"
+APP = "/ws/v1/cluster/apps/application_1412438797841_0001"
+
+
+class Answers(ThreadingHTTPServer):
+    """A server of JSON by path."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, Any] = {}
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Answers
+
+    def do_GET(self) -> None:
+        said = self.server.said.get(self.path)
+        self.send_response(404 if said is None else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(said).encode())
+
+    def log_request(self, code: object = "-", size: object = "-") -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def answers() -> Iterator[Answers]:
+    with Answers() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("driver", "state", "said"),
+    [
+        ({"success": True, "driverState": "SUBMITTED"}, "active", "SUBMITTED"),
+        ({"success": True, "driverState": "RELAUNCHING"}, "active", "RELAUNCHING"),
+        ({"success": True, "driverState": "FINISHED"}, "succeeded", "FINISHED"),
+        ({"success": True, "driverState": "ERROR", "message": "no jar"}, "failed", "ERROR no jar"),
+        ({"success": True, "driverState": "UNKNOWN"}, "unknown", "UNKNOWN"),
+        ({"success": False}, "unknown", "not known there"),
+    ],
+)
+def test_standalone(answers: Answers, driver: dict[str, Any], state: State, said: str) -> None:
+    """The first master of two stands by, or is gone."""
+    answers.said[DRIVER] = driver
+    cluster = Cluster("spark://127.0.0.9:7077,127.0.0.1:7077", "cluster", rest_port=answers.server_port)
+    assert cluster.status("driver-20261129174447-0000") == Status(state, said)
+
+
+@pytest.mark.parametrize(
+    ("app", "state", "said"),
+    [
+        ({"state": "ACCEPTED", "finalStatus": "UNDEFINED", "diagnostics": ""}, "active", "ACCEPTED"),
+        ({"state": "FINISHED", "finalStatus": "SUCCEEDED", "diagnostics": ""}, "succeeded", "SUCCEEDED"),
+        ({"state": "FINISHED", "finalStatus": "FAILED", "diagnostics": "exit 65"}, "failed", "FAILED exit 65"),
+        ({"state": "KILLED", "finalStatus": "KILLED", "diagnostics": ""}, "failed", "KILLED"),
+    ],
+)
+def test_yarn(answers: Answers, app: dict[str, Any], state: State, said: str) -> None:
+    answers.said[APP] = {"app": app}
+    cluster = Cluster("yarn", "cluster", resource_manager=f"http://127.0.0.1:{answers.server_port}/")
+    assert cluster.status("application_1412438797841_0001") == Status(state, said)
+
+
+def test_one_that_does_not_answer(answers: Answers) -> None:
+    cluster = Cluster("spark://127.0.0.1:7077", "cluster", rest_port=answers.server_port)
+    with pytest.raises(OSError, match="404"):
+        cluster.status("driver-1")
+
+
+@pytest.mark.parametrize(
+    ("master", "line", "application"),
+    [
+        (
+            "spark://m:7077",
+            "26/11/29 17:44:47 INFO ClientEndpoint: Driver successfully submitted as driver-20261129174447-0000",
+            "driver-20261129174447-0000",
+        ),
+        (
+            "yarn",
+            "26/11/29 17:44:47 INFO YarnClientImpl: Submitted application application_1412438797841_0001",
+            "application_1412438797841_0001",
+        ),
+        (
+            "k8s://https://host",
+            "Deployed Spark application x with application ID spark-4 and submission ID ns:x-8a-driver into Kubernetes",
+            "ns:x-8a-driver",
+        ),
+        ("spark://m:7077", "26/11/29 INFO ClientEndpoint: ... waiting before polling master for driver state", None),
+        ("local[2]", "driver-20261129174447-0000", None),
+    ],
+)
+def test_the_application_that_spark_submit_tells(master: str, line: str, application: str | None) -> None:
+    assert Cluster(master, "cluster").application_in(line) == application

@@ -1,0 +1,84 @@
+"""What comes of a submission, without a cluster: a program in the place of spark-submit does the work at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hindstream.runs import find_plan, open_warehouse
+from hindstream.spark.phases import plan
+from hindstream.spark.phases import replay as phases_replay
+from hindstream.spark.submission.cluster import Cluster
+from hindstream.spark.submission.follow import Submitted
+from statelib.commits import Runs, record_audit
+from statelib.documents.manifests import Audit, AuditCheck
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
+from statelib.job.job import load_job
+from tests.hindstream.spark.orders import JOB_FILE, archive_orders, make_settings, orders
+from tests.hindstream.spark.submission.submitter import at_once
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Submitted:
+    settings = make_settings(tmp_path, engine="local")
+    archive_orders(settings, orders(30))
+    job = load_job(f"{JOB_FILE}:job")
+    plan.run(job, settings)
+    cluster = Cluster("spark://127.0.0.1:7077", "cluster", str(at_once(tmp_path)))
+    return Submitted(f"{JOB_FILE}:job", job, settings, None, "replay", cluster)
+
+
+def test_one_that_is_done_is_not_submitted_again(replay: Submitted) -> None:
+    assert replay.attach_or_submit() == "driver-20261129174447-0000"
+    replay.check("FINISHED")
+    assert replay.attach_or_submit() is None
+    assert replace(replay, phase="audit").attach_or_submit() == "driver-20261129174447-0000"
+    assert Runs(open_warehouse(replay.settings), "orders").audit("00000001-1") is not None
+
+
+def test_an_error_of_the_driver_is_that_of_who_waits(replay: Submitted) -> None:
+    missing = replace(replay, reference="/no/such.py:job")
+    missing.attach_or_submit()
+    with pytest.raises(ConfigurationError, match=r"there is no such file \(file /no/such.py\). Next: check the path"):
+        missing.check("FAILED")
+
+
+def test_a_driver_that_cannot_say_how_it_has_ended(replay: Submitted) -> None:
+    with pytest.raises(RetryableError, match=r"before it was through: KILLED .*run 00000001-1.*Next: run it again"):
+        replay.check("KILLED")
+
+
+def test_a_program_that_is_not_there_or_tells_nothing(replay: Submitted) -> None:
+    gone = replace(replay, cluster=replace(replay.cluster, binary="no-such-submit"))
+    with pytest.raises(ConfigurationError, match="spark-submit cannot be started: No such file.*spark-binary of the"):
+        gone.attach_or_submit()
+    silent = replace(replay, cluster=replace(replay.cluster, binary="false"))
+    with pytest.raises(RetryableError, match="has not told an application: it ended with code 1: it said nothing"):
+        silent.attach_or_submit()
+
+
+def test_in_client_mode_it_is_waited_for(replay: Submitted) -> None:
+    client = replace(replay, cluster=replace(replay.cluster, deploy_mode="client"))
+    assert client.attach_or_submit() is None
+    assert client.is_done
+    failing = replace(client, phase="audit", settings=client.settings, reference="/no/such.py:job")
+    with pytest.raises(ConfigurationError, match="there is no such file"):
+        failing.attach_or_submit()
+
+
+def test_a_failed_audit_is_told_here(replay: Submitted) -> None:
+    planned = find_plan(open_warehouse(replay.settings), "orders", None)
+    phases_replay.run(replay.job, replay.settings)
+    check = AuditCheck(topic="t", expectation="expect_it", parameters={}, success=False, unexpected_count=2)
+    failed = Audit(run_id=planned.run_id, success=False, checks=(check,), data_docs=None, seconds=0)
+    record_audit(open_warehouse(replay.settings), planned, failed)
+    audit = replace(replay, phase="audit")
+    with pytest.raises(InputError, match="expect_it"):
+        audit.check("FAILED")
+    with pytest.raises(InputError, match="expect_it"):
+        audit.attach_or_submit()
