@@ -47,14 +47,22 @@ def connected(conn_id: str | None, settings: Mapping[str, Any]) -> Iterator[dict
         os.environ.update(store_environment(connection))
         found = settings_of(connection)
     try:
-        yield found | {
-            name: {**found[name], **value} if isinstance(value, dict) and name in found else value
-            for name, value in settings.items()
-        }
+        yield under(found, settings)
     finally:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
+
+
+def under(found: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a connection, and over them others; of mappings such as ``storage_options`` entry by entry."""
+    return {
+        **found,
+        **{
+            name: {**found[name], **value} if isinstance(value, dict) and name in found else value
+            for name, value in settings.items()
+        },
+    }
 
 
 def settings_of(connection: Any) -> dict[str, Any]:

@@ -81,15 +81,19 @@ class HindstreamOperator(BaseOperator):
         self.pages: dict[str, str] = {}
 
     def _call(self, do: Callable[[Job, Settings], Any], run_of: Callable[[Any], str | None], **settings: object) -> Any:
-        """What ``do`` gives; of what it gives, or of None if it fails, ``run_of`` tells the run, for the links."""
+        """What ``do`` gives. Of that, or of None if it fails, ``run_of`` tells the run for links, or else the error."""
 
         def do_and_link(job: Job, found: Settings) -> Any:
-            done = None
+            done: Any = None
+            named: Any = None
             try:
                 done = do(job, found)
+            except HindstreamError as error:
+                named = error.place.get("run")
+                raise
             finally:
                 with suppress(HindstreamError):  # a link is no reason to fail
-                    self.pages = pages(job, found, run_of(done))
+                    self.pages = pages(job, found, run_of(done) or named)
             return done
 
         return Runner(self.job, self.settings, self.conn_id, self.config).call(do_and_link, **settings)

@@ -13,7 +13,7 @@ from statelib.errors.kinds import HindstreamError
 from statelib.settings.settings import load_settings
 from statelib.storage.storage import existing_storage
 
-_QUICK = {"storage_retries": 1, "storage_connect_timeout_ms": 5_000, "storage_request_timeout_ms": 10_000}
+QUICK = {"storage_retries": 1, "storage_connect_timeout_ms": 5_000, "storage_request_timeout_ms": 10_000}
 """Somebody waits for the answer."""
 
 
@@ -23,7 +23,7 @@ def main(argument: str) -> None:
     Raises:
         HindstreamError: Something cannot be reached.
     """
-    settings = load_settings({**_QUICK, **json.loads(argument)}, environ={})
+    settings = load_settings({**QUICK, **json.loads(argument)}, environ={})
     warehouse = existing_storage(settings.warehouse, settings.store_options)
     warehouse.list("doctor")  # one small request
     found = [f"{warehouse.uri('')} can be read"]

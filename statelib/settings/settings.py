@@ -57,7 +57,8 @@ class Settings(BaseSettings):
         default="warehouse", min_length=1, description="root of all durable data: a directory, s3://, gs:// or abfss://"
     )
     web_url: Address | None = Field(
-        default=None, description="where a web server shows the warehouse, for links to reports in Airflow"
+        default=None,
+        description="where a web server shows the warehouse, for links from Airflow; none: Airflow shows it",
     )
     storage_options: StorageOptions = Field(
         default={}, description="options of the object store, such as aws_endpoint_url; no credentials"

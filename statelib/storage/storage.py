@@ -165,6 +165,15 @@ class Storage(Objects):
             make_directories(local.parent)
             return Output(io.FileIO(local, "x"), errors)
 
+    def chunks(self, path: str) -> Iterator[Buffer]:
+        """An object's content, part by part, for who passes it on and need not hold it.
+
+        Raises:
+            ObjectNotFoundError: There is no object at ``path``.
+        """
+        with self._errors("read", path):
+            yield from self._chunks(path)
+
     def _fetch(self, path: str, target: Path) -> str:
         """Writes an object's content to a local file; its SHA-256."""
         local = self.local_path(path)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,11 @@ from hindstream.airflow.provider import get_provider_info
 from hindstream.airflow.replay import PHASES
 from tests import command
 from tests.conftest import ROOT
+from tests.hindstream.airflow.metadata import with_metadata
 from tests.storage.s3 import S3Server
 from tests.storage.s3 import s3 as s3  # noqa: PLC0414
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
-
-BUILD = "import sys; from hatchling.build import build_editable; build_editable(sys.argv[1])"
 
 ASKED = """
 import json, os, sys
@@ -66,22 +63,19 @@ before, began = set(sys.modules), time.process_time()
 from hindstream.airflow import replay_dag
 replay_dag("jobs/flights.py:job", schedule="@daily", warehouse="s3://lake/warehouse")
 took = time.process_time() - began
-print(json.dumps({"took_s": took, "modules": sorted(set(sys.modules) - before)}))
+modules = sorted(set(sys.modules) - before)
+import airflow.sdk.plugins_manager
+before = set(sys.modules)
+import hindstream.airflow.plugin
+print(json.dumps({"took_s": took, "modules": modules, "of_plugin": sorted(set(sys.modules) - before)}))
 """
 
 
 @pytest.fixture(scope="module")
 def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """With the metadata that the package has when it is built, before those of whatever is installed."""
-    folder = tmp_path_factory.mktemp("metadata")
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD, str(folder)], cwd=ROOT, check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as files:
-        files.extractall(folder)
-    return {"PYTHONPATH": str(folder), "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))}
+    found = with_metadata(tmp_path_factory.mktemp("metadata"))
+    return found | {"AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))}
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +153,7 @@ def test_a_dag_file_imports_little_beside_airflow(tmp_path: Path) -> None:
     others = {name.partition(".")[0] for name in found["modules"]} - {"hindstream", "statelib"}
     assert others <= {"airflow", "argparse", "difflib", "dotenv", "pydantic", "pydantic_settings", "tomllib"}
     assert len(found["modules"]) < 90
+    assert found["of_plugin"] == ["hindstream.airflow.plugin"]  # each task loads it, too
 
 
 def test_what_the_page_shows_works(tmp_path: Path) -> None:
