@@ -1,7 +1,7 @@
-"""Who publishes a sink to a topic of Kafka: the job that its readers read.
+"""Who publishes a sink to a topic of Kafka, or to an Iceberg table: the job that its readers read.
 
-A topic belongs to a job that is no fork, and that job publishes it until a fork is promoted over it. The fork's sink
-``x.FORK`` then goes where ``x`` went. A fork with sinks of other names publishes these to topics of its own.
+Both belong to a job that is no fork, and that job publishes them until a fork is promoted over it. The fork's sink
+``x.FORK`` then goes where ``x`` went. A fork with sinks of other names publishes these to topics and tables of its own.
 """
 
 from __future__ import annotations

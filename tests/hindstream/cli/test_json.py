@@ -156,3 +156,11 @@ def test_sentences_for_a_person_go_elsewhere(folder) -> None:
     result = hindstream("state", "rollback", "kept", "--to", "1", "--dry-run", "--output", "json", cwd=folder)
     assert "Commits rolled back: 2." in result.stderr
     json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("arguments", [("diff", "a", "b"), ("jobs",), ("fork", "a", "b")])
+def test_an_error_is_text_on_standard_error(tmp_path, arguments) -> None:
+    ended = hindstream(*arguments, "--output", "json", "--warehouse", "nowhere", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (78, "")
+    assert ended.stderr.startswith("hindstream: ")
+    assert " Next: " in ended.stderr
