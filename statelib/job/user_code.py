@@ -65,9 +65,13 @@ def load_attribute(reference: str, default: str) -> Any:
         return found()
 
 
-def is_user_file(module: ModuleType) -> bool:
-    """Whether the module was loaded from a file or comes from beside one: no other process can import it by name."""
-    return _FOLDER in vars(module)
+def is_user_file(module: ModuleType | None) -> bool:
+    """Whether the module was loaded from a file or comes from beside one: no other process can import it by name.
+
+    Args:
+        module: As `sys.modules` has it; None: it cannot be imported.
+    """
+    return module is not None and _FOLDER in vars(module)
 
 
 def code_digest() -> str:
