@@ -18,6 +18,4 @@ if TYPE_CHECKING:
 def check_job_expectations(job: Job, settings: Settings) -> Iterator[Finding]:
     """Whether there are such expectations, with such parameters, and such columns."""
     count = check_expectations(job, open_warehouse(settings), settings.semantics)
-    yield Finding(
-        "expectations", "ok", f"{count} can be asked of the sinks" if count else "the job has none of its own"
-    )
+    yield Finding("expectations", "ok", f"{count} can be asked" if count else "the job has none of its own")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import (
@@ -30,11 +30,11 @@ from statelib.commits.versions.publishers import publisher_of
 from statelib.topology.column_lineage import column_lineage, leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from openlineage.client.generated.base import DatasetFacet, InputDatasetFacet, OutputDatasetFacet
 
-    from statelib.documents.manifests import Audit, AuditCheck, Commit, Staged
+    from statelib.documents.manifests import Audit, AuditCheck, Commit, Severity, Staged
     from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from statelib.topology.column_lineage import SinkLineage
     from statelib.topology.column_origins import Origin
 
-SEVERITY = "error"
-"""Of every check: one that fails ends the run."""
+SEVERITIES: Mapping[Severity, Literal["error", "warn"]] = {"fail": "error", "warn": "warn"}
+"""OpenLineage's words for ours."""
 
 _DIRECT = ("identity", "transformation", "aggregation")
 _ASSUMED = "a Python function may read it"
@@ -68,9 +68,10 @@ class Datasets:
     former: Commit | None
     is_published: bool = False
 
-    def inputs(self) -> list[InputDataset]:
-        """The sources, as the plan has found them."""
-        return [self._input(source.topic, source.delta_version) for source in self.plan.sources]
+    def inputs(self, audit: Audit | None = None) -> list[InputDataset]:
+        """The sources, as the plan has found them, with what their checks have said."""
+        checks = audit.checks if audit is not None else self.staged.source_checks if self.staged is not None else ()
+        return [self._input(source.topic, source.delta_version, checks) for source in self.plan.sources]
 
     def outputs(self) -> list[OutputDataset]:
         """What the run writes, and the topics of Kafka that it is sent to."""
@@ -82,13 +83,9 @@ class Datasets:
             InputDataset(
                 *self._name(topic),
                 facets=self._facets(topic),
-                inputFacets={
-                    "dataQualityAssertions": data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet(
-                        assertions=[_assertion(check) for check in audit.checks if check.topic == topic]
-                    )
-                },
+                inputFacets=_assertions(topic, audit.checks),
             )
-            for topic in self._written
+            for topic in [*(source.topic for source in self.plan.sources), *self._written]
             if any(check.topic == topic for check in audit.checks)
         ]
 
@@ -125,7 +122,7 @@ class Datasets:
             facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(str(version))
         return facets
 
-    def _input(self, topic: str, version: int) -> InputDataset:
+    def _input(self, topic: str, version: int, checks: Sequence[AuditCheck]) -> InputDataset:
         ranges = {
             (part.partition, part.records) for task in self.plan.tasks for part in task.sources if part.topic == topic
         }
@@ -134,7 +131,8 @@ class Datasets:
                 rowCount=sum(records for _, records in ranges)
             )
         }
-        return InputDataset(*self._name(topic), facets=self._facets(topic, version), inputFacets=statistics)
+        facets = statistics | _assertions(topic, checks)
+        return InputDataset(*self._name(topic), facets=self._facets(topic, version), inputFacets=facets)
 
     def _output(self, topic: str) -> OutputDataset:
         archive = self._archives.get(topic) if self.is_published else None
@@ -213,13 +211,21 @@ def schema_of(archive: TopicArchive) -> schema_dataset.SchemaDatasetFacet:
     return schema_dataset.SchemaDatasetFacet(fields)
 
 
+def _assertions(topic: str, checks: Sequence[AuditCheck]) -> dict[str, InputDatasetFacet]:
+    """What the checks of a topic have said; nothing, if there are none."""
+    if not (assertions := [_assertion(check) for check in checks if check.topic == topic]):
+        return {}
+    facet = data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet(assertions=assertions)
+    return {"dataQualityAssertions": facet}
+
+
 def _assertion(check: AuditCheck) -> data_quality_assertions_dataset.Assertion:
     column = check.parameters.get("column")
     return data_quality_assertions_dataset.Assertion(
         assertion=check.expectation,
         success=check.success,
         column=column if isinstance(column, str) else None,
-        severity=SEVERITY,
+        severity=SEVERITIES[check.severity],
         name=name_of(check),
         expected=expected(check),
         actual=actual(check),

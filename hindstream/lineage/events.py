@@ -21,7 +21,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.generated.base import RunFacet
 
-from hindstream.lineage.datasets import SEVERITY, Datasets, actual, expected, name_of
+from hindstream.lineage.datasets import SEVERITIES, Datasets, actual, expected, name_of
 from hindstream.lineage.names import dataset_at, run_uuid
 from hindstream.lineage.parent import Parent, RunName, parent_of
 from hindstream.lineage.source_code import source_code
@@ -73,7 +73,7 @@ class RunEvents:
             facets["test"] = _tests(audit)
         facets["hindstream"] = _own_facet(plan)
         return self._event(
-            state, at_ms, self._run(plan).run_id, self.job.name, "JOB", facets, data.inputs(), data.outputs()
+            state, at_ms, self._run(plan).run_id, self.job.name, "JOB", facets, data.inputs(audit), data.outputs()
         )
 
     def of_phase(self, phase: str, plan: Plan, state: State, at_ms: int, error: str | None = None) -> RunEvent:
@@ -194,7 +194,7 @@ def _tests(audit: Audit) -> test_run.TestRunFacet:
             test_run.TestExecution(
                 name=name_of(check),
                 status="pass" if check.success else "fail",
-                severity=SEVERITY,
+                severity=SEVERITIES[check.severity],
                 type=check.expectation,
                 expected=expected(check),
                 actual=actual(check),

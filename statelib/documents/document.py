@@ -15,7 +15,8 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 * 8: forks: ``forked_from``, and ``job`` of state files and of committed tasks;
 * 9: repairs: ``repaired_by``, and ``written`` of committed tasks; stores that are filled: ``filled`` of evolutions, and
   ``history`` of staged results; trials of a part of the keys: ``sample_keys`` of plans and of references of forks;
-  outcomes of single tasks, and ``done_before`` of staged results; submissions to Spark.
+  outcomes of single tasks, and ``done_before`` of staged results; submissions to Spark; ``severity`` and ``share`` of
+  checks, and ``source_checks`` of staged results.
 """
 
 from __future__ import annotations

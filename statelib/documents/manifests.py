@@ -7,7 +7,8 @@
     <warehouse>/jobs/<job>/topologies/<fingerprint>.json    see `statelib.documents.topologies`
     <warehouse>/jobs/<job>/runs/<run id>/plan.json      see `statelib.documents.plans`
                                         /staged.json    Staged      what the winning attempts made
-                                        /audit.json     Audit       what the checks said
+                                        /audit.json     Audit       what the checks said; of a run whose sources failed
+                                                                    theirs there is nothing else
     <warehouse>/jobs/<job>/state/<task>/<sha256>.<run id>  state files: content and the run that stored them, shared
                                                         between commits
     <warehouse>/jobs/<job>/staging/<run id>/...         repartition topics between the stages of a run; KeptOutcome
@@ -20,7 +21,7 @@ a repair has an audit as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -158,6 +159,30 @@ class KeptOutcome(Document):
     outcome: TaskOutcome
 
 
+Severity = Literal["fail", "warn"]
+"""What a check that fails does: ``fail`` ends the run, ``warn`` is counted and shown, and the run goes on."""
+
+
+class AuditCheck(Data):
+    """One expectation and what came of it."""
+
+    topic: str
+    expectation: str
+    parameters: dict[str, Any]
+    success: bool
+    observed: Any = None
+    unexpected_count: int = 0
+    unexpected_rows: tuple[dict[str, Any], ...] = Field(default=(), description="a sample of the failing rows")
+    error: str | None = None
+    severity: Severity = "fail"
+    share: float | None = Field(default=None, description="of a source's records that were looked at; None: all")
+
+    @property
+    def stops(self) -> bool:
+        """Whether the run ends here."""
+        return not self.success and self.severity == "fail"
+
+
 class Staged(Document):
     """What a run made: the winning attempt of every task. Nothing of it is visible yet."""
 
@@ -168,6 +193,9 @@ class Staged(Document):
     seconds: float
     began_at_ms: int = Field(default=0, description="by the driver's clock; 0: not known (before version 6)")
     done_before: int = Field(default=0, description="how many tasks an earlier try at the replay had done")
+    source_checks: tuple[AuditCheck, ...] = Field(
+        default=(), description="what the checks of the sources said before the replay; part of the run's audit"
+    )
 
     @property
     def fill(self) -> FillCost | None:
@@ -191,19 +219,6 @@ class FillCost:
     seconds: float
 
 
-class AuditCheck(Data):
-    """One expectation and what came of it."""
-
-    topic: str
-    expectation: str
-    parameters: dict[str, Any]
-    success: bool
-    observed: Any = None
-    unexpected_count: int = 0
-    unexpected_rows: tuple[dict[str, Any], ...] = Field(default=(), description="a sample of the failing rows")
-    error: str | None = None
-
-
 class Audit(Document):
     """What the checks said of a staged run. A run whose audit failed is quarantined: its files are never published."""
 
@@ -214,6 +229,11 @@ class Audit(Document):
     checks: tuple[AuditCheck, ...]
     data_docs: str | None = Field(description="path of this validation's page of Data Docs, below the job's folder")
     seconds: float
+
+    @property
+    def warnings(self) -> tuple[AuditCheck, ...]:
+        """The checks that failed and let the run pass."""
+        return tuple(check for check in self.checks if not check.success and not check.stops)
 
 
 class CommittedTask(Data):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from statelib.calls import arguments_checked, function_checked
 from statelib.commits.job_names import check_job_name
@@ -20,9 +20,24 @@ if TYPE_CHECKING:
     from statelib.topology import Topology
 
 
+NEEDS_ALL_RECORDS = frozenset({
+    "expect_table_row_count_to_be_between",
+    "expect_table_row_count_to_equal",
+    "expect_table_row_count_to_equal_other_table",
+    "expect_column_values_to_be_unique",
+    "expect_compound_columns_to_be_unique",
+    "expect_column_proportion_of_unique_values_to_be_between",
+    "expect_column_unique_value_count_to_be_between",
+    "expect_column_sum_to_be_between",
+    "expect_column_distinct_values_to_contain_set",
+    "expect_column_distinct_values_to_equal_set",
+})  # fmt: skip
+"""Expectations that a sample of the records cannot answer, of Great Expectations' and most of its kind."""
+
+
 @dataclass(frozen=True)
 class Expectation:
-    """One expectation of Great Expectations about a sink's records, as plain data.
+    """One expectation of Great Expectations about the records of a source or a sink, as plain data.
 
     Columns are those of the topic archive with nested fields flattened by dots: ``key.window_start``,
     ``value.flights``, ``timestamp``, ``offset``, ``partition``.
@@ -30,16 +45,18 @@ class Expectation:
     Attributes:
         type: Great Expectations' name, such as ``expect_column_values_to_be_between``.
         kwargs: Its parameters, as JSON data.
+        severity: ``fail``: a run that does not meet it ends; ``warn``: it is counted and shown, and the run goes on.
     """
 
     type: str
     kwargs: Mapping[str, Any]
+    severity: Literal["fail", "warn"] = "fail"
 
 
 @function_checked
-def expect(type_: str, /, **kwargs: Any) -> Expectation:
-    """``expect("expect_column_values_to_not_be_null", column="key.key")``."""
-    return Expectation(type_, kwargs)
+def expect(type_: str, /, *, severity: Literal["fail", "warn"] = "fail", **kwargs: Any) -> Expectation:
+    """``expect("expect_column_values_to_not_be_null", column="key.key", mostly=0.99, severity="warn")``."""
+    return Expectation(type_, kwargs, severity)
 
 
 @arguments_checked
@@ -50,7 +67,10 @@ class Job:
     Attributes:
         name: The job's folder in the warehouse, and Kafka's application id: letters, digits, ``._-``.
         topology: The compiled topology.
-        expectations: By sink topic, what the audit checks before the run's results are published.
+        expectations: By topic, what is expected of its records in each slice. Those of a source are checked before the
+            replay, those of a sink by the audit, before the run's results are published.
+        source_samples: By source topic, the share of its records that is checked, more than 0 and less than 1. Of the
+            same records it is always the same part. Without an entry all are checked.
         figures: A function that draws the job's own charts for its report from the warehouse, each a
             `hindstream.report.Figure`. It is called whenever the job's page is written. None: no charts.
         notes: What a reader of the report should know about the data, one sentence each.
@@ -58,8 +78,10 @@ class Job:
         iceberg_sinks: Sinks that are also published to tables of Iceberg catalogs, ``IcebergTable.archive`` each.
 
     Raises:
-        ConfigurationError: The name is invalid, the topology does not write a topic that has expectations, a Kafka
-            topic or an Iceberg table, or it reads or writes the job's topics for quarantined or late records.
+        ConfigurationError: The name is invalid, the topology does not write a topic that has a Kafka topic or an
+            Iceberg table, or neither reads nor writes one that has expectations; a share is none, or of a topic without
+            expectations, or one of these takes all records; or the topology reads or writes the job's topics for
+            quarantined or late records.
     """
 
     name: str
@@ -69,13 +91,14 @@ class Job:
     notes: tuple[str, ...] = ()
     kafka_sinks: tuple[KafkaTopic, ...] = ()
     iceberg_sinks: tuple[IcebergTable, ...] = ()
+    source_samples: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Checks the name and the expectations' topics."""
         check_job_name(self.name)
         self._check_topics()
-        declared = [("expectations are", topic) for topic in self.expectations]
-        declared += [("a Kafka topic is", topic.archive_name) for topic in self.kafka_sinks]
+        self._check_expectations()
+        declared = [("a Kafka topic is", topic.archive_name) for topic in self.kafka_sinks]
         declared += [("an Iceberg table is", table.archive_name) for table in self.iceberg_sinks]
         for what, topic in declared:
             if topic not in self.topology.sink_topics:
@@ -103,11 +126,33 @@ class Job:
             self,
             name=name,
             topology=self.topology.with_sinks(names),
-            expectations={names[topic]: expected for topic, expected in self.expectations.items()},
+            expectations={names.get(topic, topic): expected for topic, expected in self.expectations.items()},
             figures=None,
             kafka_sinks=tuple(replace(topic, archive=names[topic.archive_name]) for topic in self.kafka_sinks),
             iceberg_sinks=tuple(replace(table, archive=names[table.archive_name]) for table in self.iceberg_sinks),
         )
+
+    def _check_expectations(self) -> None:
+        sources, sinks = self.topology.source_topics, self.topology.sink_topics
+        for topic in self.expectations:
+            if topic not in sources and topic not in sinks:
+                raise ConfigurationError(
+                    "expectations are declared for a topic that the job neither reads nor writes",
+                    topic=topic,
+                    next_step=f"declare them for one of: {', '.join([*sources, *sinks])}",
+                )
+        for topic, share in self.source_samples.items():
+            if topic not in sources or topic not in self.expectations:
+                step = "name a source that has expectations"
+                raise ConfigurationError("there is nothing to check a sample for", topic=topic, next_step=step)
+            if not 0 < share < 1:
+                step = "give a share between 0 and 1, such as 0.01; without one all records are checked"
+                raise ConfigurationError(f"{share} is no share of a source's records", topic=topic, next_step=step)
+            for expectation in self.expectations[topic]:
+                if expectation.type in NEEDS_ALL_RECORDS:
+                    what = f"{expectation.type} is about all records, and a sample of the source is checked"
+                    step = "leave the expectation out, or the source's entry in source_samples"
+                    raise ConfigurationError(what, topic=topic, next_step=step)
 
     def _check_topics(self) -> None:
         """Some topics are the job's own, and it must not read or write them itself."""

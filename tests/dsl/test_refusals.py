@@ -216,7 +216,7 @@ REFUSALS = {
     "the job's quarantine topic": (job_writing_to("sums-quarantine"), r"quarantined.*another name"),
     "expectations about nothing": (
         lambda: Job("sums", builder(lambda streams: streams.stream("a").to("b"))(), {"c": (expect("x"),)}),  # type: ignore[arg-type]
-        r"does not write.*one of: b",
+        r"neither reads nor writes.*one of: a, b",
     ),
 }  # fmt: skip
 

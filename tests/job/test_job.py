@@ -81,11 +81,28 @@ def test_names_are_checked() -> None:
         Job("a/b", topology())
 
 
-def test_expectations_must_be_about_a_sink() -> None:
+def test_expectations_must_be_about_a_topic_of_the_job() -> None:
     known = {"out": (expect("expect_column_values_to_not_be_null", column="key"),)}
     assert Job("job", topology(), known).expectations["out"][0].kwargs == {"column": "key"}
-    with pytest.raises(ConfigurationError, match=r"does not write.*topic other.*one of: out"):
+    with pytest.raises(ConfigurationError, match=r"neither reads nor writes.*topic other.*one of: in, out"):
         Job("job", topology(), {"other": ()})
+
+
+@pytest.mark.parametrize(
+    ("expectation", "samples", "message"),
+    [
+        ("expect_column_values_to_be_unique", {"in": 0.1}, "is about all records.*topic in"),
+        ("expect_column_values_to_not_be_null", {"in": 1.0}, "1.0 is no share.*between 0 and 1"),
+        ("expect_column_values_to_not_be_null", {"out": 0.1}, "nothing to check a sample for.*topic out"),
+    ],
+)
+def test_samples_are_of_sources_and_of_what_they_can_tell(
+    expectation: str, samples: dict[str, float], message: str
+) -> None:
+    expected = {"in": (expect(expectation, column="key"),)}
+    assert Job("job", topology(), expected).expectations["in"][0].severity == "fail"
+    with pytest.raises(ConfigurationError, match=message):
+        Job("job", topology(), expected, source_samples=samples)
 
 
 def written(folder: Path, **files: str) -> Path:

@@ -71,6 +71,7 @@ def _data(warehouse: Storage, job: str, runs: list[RunDocuments]) -> dict[str, A
                 "state_bytes": run.state_bytes,
                 "checks": None if run.audit is None else len(run.audit.checks),
                 "checks_passed": None if run.audit is None else sum(check.success for check in run.audit.checks),
+                "warnings": None if run.audit is None else len(run.audit.warnings),
                 "seconds": run.seconds,
             }
             for run in runs

@@ -112,6 +112,7 @@ def _result_data(result: SliceResult, dropped: dict[str, int]) -> dict[str, Any]
         "filled": result.plan.evolution.filled if result.plan.evolution is not None else (),
         "fill": result.staged.fill,
         "checks": len(result.audit.checks),
+        "warnings": len(result.audit.warnings),
         "report": result.report,
         "seconds": result.seconds,
     }
@@ -158,7 +159,7 @@ def _print_preview(job: Job, found: Preview) -> None:
     for problem in found.problems:
         typer.echo(problem.message)
     asked = found.expectations - len(found.problems)
-    typer.echo(f"Expectations that can be asked of the sinks: {asked} of {found.expectations}.")
+    typer.echo(f"Expectations that can be asked: {asked} of {found.expectations}.")
     if found.estimate is not None:
         by = counted(found.estimate.runs, "former run")
         typer.echo(f"Replay and audit may take {seconds_text(found.estimate.seconds)}, by {by}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hindstream.spark.expectations.flat_tables import Column
-    from statelib.documents.manifests import CommittedTask, SinkFile
+    from statelib.documents.manifests import CommittedTask, Severity, SinkFile
     from statelib.job.job import Job
     from statelib.storage import Storage
     from statelib.topology import Topology
@@ -47,11 +47,13 @@ class Check:
         type: Great Expectations' name.
         kwargs: Its parameters.
         shown: The parameters with the names that a person uses.
+        severity: What a failure does.
     """
 
     type: str
     kwargs: Mapping[str, Any]
     shown: Mapping[str, Any]
+    severity: Severity = "fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Suite:
         names: By name in the frame, what a person calls a column.
         part: Which of the table's checks these are, if not all.
         note: What a reader of the results should know.
+        share: Of a source's records that are looked at; None: all.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Suite:
     names: Mapping[str, str] = field(default_factory=dict)
     part: str = ""
     note: str = ""
+    share: float | None = None
 
     @property
     def title(self) -> str:
@@ -94,7 +98,27 @@ def topic_suite(job: Job, topic: str, schema: pa.Schema) -> Suite:
     if _has_final_results(job.topology, topic):
         key = [column.dotted for column in columns if column.path[0] == "key"]
         checks.append(_check(columns, "expect_compound_columns_to_be_unique", column_list=key, ignore_row_if="never"))
-    checks += [_check(columns, declared.type, **declared.kwargs) for declared in job.expectations.get(topic, ())]
+    checks += _declared(job, topic, columns)
+    return _suite(topic, checks, columns)
+
+
+def source_suite(job: Job, topic: str, schema: pa.Schema) -> Suite:
+    """The checks of a source's records: the job's, and no others."""
+    columns, share = flat_columns(schema), job.source_samples.get(topic)
+    suite = _suite(topic, _declared(job, topic, columns), columns)
+    return (
+        suite if share is None else replace(suite, share=share, note=f"Run over a sample of the records: {share:.6g}.")
+    )
+
+
+def _declared(job: Job, topic: str, columns: Sequence[Column]) -> list[Check]:
+    return [
+        replace(_check(columns, declared.type, **declared.kwargs), severity=declared.severity)
+        for declared in job.expectations.get(topic, ())
+    ]
+
+
+def _suite(topic: str, checks: Sequence[Check], columns: Sequence[Column]) -> Suite:
     names = {column.name: column.dotted for column in columns}
     return Suite(topic, tuple(checks), ("partition", "offset"), names)
 

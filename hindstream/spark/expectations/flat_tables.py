@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,7 @@ from statelib.topics.parquet.encodings import is_encoded
 from statelib.topics.parquet.footer import read_footer
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 
+PartT = TypeVar("PartT")
 SEPARATOR = "__"
 _SMALL_ROWS = 100_000
 
@@ -168,11 +169,16 @@ def flat_row_group(
         # Another column or type is found by the check of the files, and is not to stop those of the rows.
         decoded = found if plain.equals(found.schema) else found.cast(plain)
         table = pa.concat_tables([expected.empty_table(), decoded], promote_options="permissive")
+    return flat_table(table, columns, partition)
+
+
+def flat_table(records: pa.Table, columns: Sequence[Column], partition: int) -> pa.Table:
+    """The flat ``columns`` of a topic's records, all of one partition."""
 
     def flat(column: Column) -> pa.Array | pa.ChunkedArray:
         if column.path == PARTITION.path:
-            return pa.repeat(pa.scalar(partition, PARTITION.type), len(found))
-        return _leaf(table, column.path)
+            return pa.repeat(pa.scalar(partition, PARTITION.type), len(records))
+        return _leaf(records, column.path)
 
     return pa.table({column.name: flat(column) for column in columns})
 
@@ -263,13 +269,13 @@ def _in_pandas(table: pa.Table) -> pd.DataFrame:
         pa.int64(): pd.Int64Dtype(),
         pa.string(): pd.StringDtype("pyarrow"),  # as objects, some of pandas' hash tables end them at a zero byte
     }
-    frame: pd.DataFrame = table.cast(_compared(table.schema)).to_pandas(types_mapper=nullable.get)
+    frame: pd.DataFrame = table.cast(compared_schema(table.schema)).to_pandas(types_mapper=nullable.get)
     doubles = frame.select_dtypes("float64").columns
     frame[doubles] += 0.0  # -0.0 becomes 0.0
     return frame
 
 
-def _compared(schema: pa.Schema) -> pa.Schema:
+def compared_schema(schema: pa.Schema) -> pa.Schema:
     """With the types in which a frame holds values: floats as doubles, and times without a zone as times of UTC."""
 
     def compared(of: pa.DataType) -> pa.DataType:
@@ -304,6 +310,48 @@ def spark_frame(
     if sum(file.rows for file in files) <= _SMALL_ROWS:
         flat = flat.coalesce(1)  # a query over little data costs its tasks, not its rows
     return SparkFrame(flat.cache())
+
+
+def slice_frame(
+    spark: SparkSession, schema: pa.Schema, parts: Sequence[PartT], read: Callable[[PartT], Iterator[pa.Table]]
+) -> SparkFrame:
+    """What ``read`` gives of each part, flat tables of a topic with this schema, on Spark, cached.
+
+    Rows of Spark's carry the numbers of the parts; each task reads its own.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    compared = pa.schema([
+        field.with_type(pa.string()) if is_hex(field.type) else field
+        for field in compared_schema(flat_schema(schema))
+    ])  # fmt: skip
+    compared = pa.schema([
+        field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field
+        for field in compared
+    ])  # fmt: skip
+
+    def read_parts(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for table in read(parts[number]):
+                    yield from (
+                        pa.table([_compared(c) for c in table.columns], compared.names).cast(compared).to_batches()
+                    )
+
+    numbers = spark.range(0, len(parts), 1, max(len(parts), 1))
+    return SparkFrame(numbers.mapInArrow(read_parts, from_arrow_schema(compared)).cache())
+
+
+def _compared(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as a frame of Spark's has them."""
+    if is_hex(column.type):
+        return pa.chunked_array(
+            [pa.array([v if v is None else v.hex().upper() for v in column.to_pylist()], pa.string())]
+        )
+    if pa.types.is_floating(column.type):
+        column = pc.add(column.cast(pa.float64()), 0.0)
+        return pc.if_else(pc.is_nan(column), None, column)
+    return column
 
 
 def _spark_column(column: Any, of: Column, f: Any) -> Any:

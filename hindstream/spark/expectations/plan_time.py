@@ -1,4 +1,4 @@
-"""What a job expects of its sinks, checked before anything is replayed: names, parameters, columns and their types.
+"""What a job expects of its topics, checked before anything is replayed: names, parameters, columns and their types.
 
 Great Expectations finds a wrong name when it runs, after the replay. So its names are here too
 (`hindstream.spark.expectations.known_parameters`); an expectation of the job's own, registered by the module that
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from statelib.settings.semantics import Semantics
     from statelib.storage import Storage
 
-_OF_ALL = frozenset({"meta", "notes", "description", "severity", "row_condition", "condition_parser"})
+_OF_ALL = frozenset({"meta", "notes", "description", "row_condition", "condition_parser"})
 """Parameters that any expectation may have."""
 
 _CHOICES = {
@@ -52,7 +52,7 @@ _OF_ONE_ENGINE = {
     ),
     **dict.fromkeys(
         ("expect_column_values_to_be_of_type", "expect_column_values_to_be_in_type_list", "expect_column_type_to_be"),
-        "leave it out: every run compares the types of a sink's columns with those of its archive",
+        "leave it out: every run compares the types of a topic's columns with those of its archive",
     ),
     "expect_column_kl_divergence_to_be_less_than": "use expect_column_quantile_values_to_be_between",
 }
@@ -69,7 +69,7 @@ _IN_CONDITION = re.compile(r"""\bcol\(\s*["']([^"']+)["']\s*\)""")
 
 
 def check_expectations(job: Job, warehouse: Storage, semantics: Semantics = "kip") -> int:
-    """Makes sure that all that a job expects can be asked of its sinks; says how many expectations there are.
+    """Makes sure that all that a job expects can be asked of its topics; says how many expectations there are.
 
     Args:
         job: The job.
@@ -86,7 +86,7 @@ def check_expectations(job: Job, warehouse: Storage, semantics: Semantics = "kip
 
 
 def expectation_problems(job: Job, warehouse: Storage, semantics: Semantics = "kip") -> Iterator[ConfigurationError]:
-    """Everything that cannot be asked of a job's sinks. Args and errors raised: see `check_expectations`."""
+    """Everything that cannot be asked of a job's topics. Args and errors raised: see `check_expectations`."""
     possible: list[tuple[str, Expectation]] = []
     for topic, expectations in job.expectations.items():
         for expectation in expectations:
@@ -96,7 +96,7 @@ def expectation_problems(job: Job, warehouse: Storage, semantics: Semantics = "k
                 yield problem
             else:
                 possible.append((topic, expectation))
-    schemas = sink_schemas(job, warehouse, dict(possible), semantics)
+    schemas = topic_schemas(job, warehouse, dict(possible), semantics)
     for topic, expectation in possible:
         try:
             _check_columns(topic, expectation, schemas[topic])
@@ -108,7 +108,7 @@ def check_parameters(topic: str, expectation: Expectation) -> None:
     """Makes sure that Great Expectations has an expectation, and that it has these parameters.
 
     Args:
-        topic: The sink.
+        topic: The source or sink.
         expectation: What is expected of it.
 
     Raises:
@@ -140,10 +140,10 @@ def check_parameters(topic: str, expectation: Expectation) -> None:
         raise _error(topic, f"{expectation.type} has mostly {mostly!r}", "give the least fraction of rows, from 0 to 1")
 
 
-def sink_schemas(
+def topic_schemas(
     job: Job, warehouse: Storage, topics: Iterable[str], semantics: Semantics = "kip"
 ) -> dict[str, pa.Schema]:
-    """The columns of sinks: those of their archives, or what the topology gives where there is none yet.
+    """The columns of sources and sinks: those of their archives, or what the topology gives where a sink has none yet.
 
     Raises:
         ConfigurationError: A source has no archive, or an operator cannot work on what it would get.
@@ -151,7 +151,8 @@ def sink_schemas(
     schemas: dict[str, pa.Schema] = {}
     types: dict[str, pa.Schema] | None = None
     for topic in topics:
-        archive = open_archive_if_present(warehouse, topic)
+        is_source = topic in job.topology.source_topics
+        archive = open_archive(warehouse, topic) if is_source else open_archive_if_present(warehouse, topic)
         if archive is not None:
             schemas[topic] = archive.schema
             continue
@@ -163,13 +164,13 @@ def sink_schemas(
 
 
 def _check_columns(topic: str, expectation: Expectation, schema: pa.Schema) -> None:
-    """Makes sure that the sink has the columns, and that parameters fit their types."""
+    """Makes sure that the topic has the columns, and that parameters fit their types."""
     columns = flat_columns(schema)
     types = {column.dotted: column.type for column in columns} | {column.name: column.type for column in columns}
     names = [column.dotted for column in columns]
     for column in _named(expectation):
         if column not in types:
-            what = f"{expectation.type} is about the column {column}, which the sink does not have"
+            what = f"{expectation.type} is about the column {column}, which the topic does not have"
             if any(field.startswith(f"{column}.") for field in names):
                 what = f"{expectation.type} is about {column}, which has fields: an audit sees these"
             raise _error(topic, what, _meant(column, names, "") + _list("the columns are", names))

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from hindstream.spark.expectations.checks import files_suite, files_table, ledger_suite, topic_suite
-from hindstream.spark.expectations.flat_tables import flat_schema, pandas_frame, read_flat, spark_frame, table_frame
+from hindstream.spark.expectations.flat_tables import table_frame
+from hindstream.spark.phases.audited_records import StagedRecords
 from hindstream.spark.phases.task_work import stages_of
 from hindstream.spark.screening.decided import decidable, has_suspects
-from hindstream.spark.screening.scan import Scan
-from hindstream.spark.screening.screen import screen_of
-from hindstream.spark.screening.suspects import find_suspects
-from hindstream.spark.session.session import spark_context, spark_session
 from statelib.commits import CommitLog, ledger_table, reconcile
 from statelib.commits.archives import open_archive_if_present
-from statelib.errors.counted import counted
-from statelib.storage.transfers import look_ahead
 from statelib.topics.parquet.schema import topic_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
-    from pyspark import SparkContext
 
     from hindstream.spark.expectations.checks import Suite
     from hindstream.spark.expectations.flat_tables import Frame
-    from hindstream.spark.screening.screen import Screen
     from statelib.documents.manifests import AuditCheck, SinkFile, Staged
     from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
     from statelib.storage import Storage
-    from statelib.topics.files import ArchiveFile
-
-_OF_SQL = ("unexpected_rows_expectation",)
-"""Expectations that pandas has no answer to."""
-
-SCREEN_FROM_ROWS = 200_000
-"""``audit_engine = "auto"``: of a sink with more staged records Great Expectations gets only rows that may fail, as it
-takes seconds for each million rows, on any engine."""
-
-SCREEN_ON_SPARK_FROM_ROWS = 10_000_000
-SCREEN_ON_SPARK_FROM_BYTES = 256 << 20
-"""A sink with more staged records or bytes is screened on Spark, any other in this process: 20 ns a row, or up to 150
-where a check needs hashes, are less than the half second of a core that a stage of Spark costs."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +55,11 @@ class AuditedTables:
         """
         results: list[AuditCheck] = []
         looks: list[Callable[[], bool]] = []
-        for suite, schema, files in self._topics():
-            if (checks := decidable(suite, flat_schema(schema), _rows(files))) is None:
+        for records in self._topics():
+            if (checks := records.decidable()) is None:
                 return None
             results += checks.passed
-            looks.append(partial(self._has_suspects, suite.name, schema, files, checks.screen))
+            looks.append(partial(records.has_suspects, checks.screen))
         for suite, table in self._small():
             if (checks := decidable(suite, table.schema, table.num_rows)) is None:
                 return None
@@ -94,15 +74,16 @@ class AuditedTables:
         Raises:
             CorruptedDataError: A staged file is missing or damaged.
         """
-        for suite, schema, files in self._topics():
-            yield from self._frames_of_topic(suite, schema, files)
+        for records in self._topics():
+            yield from records.frames()
         for suite, table in self._small():
             yield suite, table_frame(table)
 
-    def _topics(self) -> Iterator[tuple[Suite, pa.Schema, list[ArchiveFile]]]:
+    def _topics(self) -> Iterator[StagedRecords]:
         for topic in self.job.topology.sink_topics:
             schema = self._schemas[topic]
-            yield topic_suite(self.job, topic, schema), schema, [s.file for s in self._sinks if s.topic == topic]
+            files = [sink.file for sink in self._sinks if sink.topic == topic]
+            yield StagedRecords(topic_suite(self.job, topic, schema), schema, self.settings, files, self.warehouse)
 
     def _small(self) -> Iterator[tuple[Suite, pa.Table]]:
         before = (
@@ -128,56 +109,3 @@ class AuditedTables:
             elif topic in types:
                 schemas[topic] = topic_schema(types[topic].field("key").type, types[topic].field("value").type)
         return schemas
-
-    def _has_suspects(self, topic: str, schema: pa.Schema, files: Sequence[ArchiveFile], screen: Screen) -> bool:
-        found = find_suspects(Scan(self.warehouse, topic, schema, screen), files, self._screening_spark(files))
-        return found is None or len(found) > 0
-
-    def _screening_spark(self, files: Sequence[ArchiveFile]) -> SparkContext | None:
-        """Where files are screened; None: in this process."""
-        is_large = _rows(files) > SCREEN_ON_SPARK_FROM_ROWS or _size_bytes(files) > SCREEN_ON_SPARK_FROM_BYTES
-        return spark_context(self.settings) if is_large and self.settings.engine == "spark" else None
-
-    def _frames_of_topic(
-        self, suite: Suite, schema: pa.Schema, files: Sequence[ArchiveFile]
-    ) -> Iterator[tuple[Suite, Frame]]:
-        """The checks of a topic with the rows that they need: see ``audit_engine`` of `Settings`."""
-        topic, engine = suite.name, self.settings.audit_engine
-        if engine == "auto":
-            engine = "screened" if _rows(files) > SCREEN_FROM_ROWS else "pandas"
-        on_spark = suite
-        if engine == "pandas":
-            of_sql = [check for check in suite.checks if check.type in _OF_SQL]
-            others = [check for check in suite.checks if check.type not in _OF_SQL]
-            yield replace(suite, checks=others), pandas_frame(self._rows_of(topic, schema, files), schema)
-            on_spark = replace(suite, checks=of_sql, part="sql")
-        if engine == "screened":
-            screen, screened, others = screen_of(suite.checks, flat_schema(schema))
-            scan = Scan(self.warehouse, topic, schema, screen)
-            suspects = find_suspects(scan, files, self._screening_spark(files))
-            if suspects is not None:
-                rows = counted(_rows(files), "row")
-                note = f"Run over {len(suspects):,} of {rows}: those that can fail one of these checks."
-                yield replace(suite, checks=screened, note=note), pandas_frame([suspects], schema)
-                on_spark = replace(suite, checks=others, part="all-rows")
-        if on_spark.checks:
-            frame = spark_frame(spark_session(self.settings), self.warehouse, topic, schema, files)
-            yield on_spark, frame
-            frame.data.unpersist()
-
-    def _rows_of(self, topic: str, schema: pa.Schema, files: Sequence[ArchiveFile]) -> Iterator[pa.Table]:
-        """All records of small files, in order."""
-
-        def read(file: ArchiveFile) -> list[pa.Table]:
-            return list(read_flat(self.warehouse, topic, schema, file))
-
-        for tables in look_ahead(read, files, self.warehouse.requests_at_once):
-            yield from tables
-
-
-def _rows(files: Sequence[ArchiveFile]) -> int:
-    return sum(file.rows for file in files)
-
-
-def _size_bytes(files: Sequence[ArchiveFile]) -> int:
-    return sum(file.size_bytes for file in files)

@@ -50,7 +50,7 @@ class Preview:
         reads: By source and partition; partitions with nothing new are left out.
         partitions: How many partitions the sources have.
         expectations: How many are declared.
-        problems: Expectations that cannot be asked of the sinks: each with its message and the way on.
+        problems: Expectations that cannot be asked of their topics: each with its message and the way on.
         unpublished: The first commit that the run would publish before; None: all are published.
         estimate: How long replay and audit may take; None: there is no run to tell by.
     """

@@ -117,4 +117,6 @@ def _passed(suite: Suite, check: Check, schema: pa.Schema, rows: int) -> AuditCh
         parameters=plain(dict(check.shown)),
         success=True,
         observed=observed,
+        severity=check.severity,
+        share=suite.share,
     )

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from hindstream.spark.expectations.flat_tables import flat_schema
-from hindstream.spark.screening.scan import MOST_SUSPECTS, Kind, repeated_hashes
+from hindstream.spark.screening.search import MOST_SUSPECTS, Kind, PartT, repeated_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark import SparkContext
 
-    from hindstream.spark.screening.scan import Found, Scan
-    from statelib.topics.files import ArchiveFile
+    from hindstream.spark.screening.search import Found, Search
 
 _ROWS_OF_A_BUCKET = 4_000_000
 
@@ -61,12 +60,12 @@ def met(found: Iterable[tuple[int, Found]]) -> Iterator[Found]:
         yield Kind.REPEATED, number, repeated_hashes(arrays)
 
 
-def find_suspects(scan: Scan, files: Sequence[ArchiveFile], context: SparkContext | None) -> pa.Table | None:
+def find_suspects(scan: Search[PartT], files: Sequence[PartT], context: SparkContext | None) -> pa.Table | None:
     """All rows of ``files`` that can fail a check of the screen, and hardly any other.
 
     Args:
         scan: What to look for, and where.
-        files: The staged files.
+        files: The staged files, or the parts of a slice.
         context: Where to look through them; None: in this process.
 
     Returns:
@@ -90,10 +89,10 @@ def find_suspects(scan: Scan, files: Sequence[ArchiveFile], context: SparkContex
 
 
 def _run(
-    context: SparkContext | None, scan: Scan, files: Sequence[ArchiveFile]
+    context: SparkContext | None, scan: Search[PartT], files: Sequence[PartT]
 ) -> tuple[list[pa.Table], dict[int, NDArray[np.uint64]], frozenset[int]]:
     """The rows found, the repeated hashes by check, and the checks that are undecided."""
-    partitions: dict[int, list[ArchiveFile]] = defaultdict(list)
+    partitions: dict[int, list[PartT]] = defaultdict(list)
     for file in files:
         partitions[file.partition].append(file)
     parts = list(partitions.values())
@@ -110,11 +109,11 @@ def _run(
     return tables, {number: np.concatenate(hashes) for number, hashes in repeated.items()}, frozenset(undecided)
 
 
-def _found_here(scan: Scan, parts: Sequence[Sequence[ArchiveFile]]) -> Iterator[Found]:
+def _found_here(scan: Search[PartT], parts: Sequence[Sequence[PartT]]) -> Iterator[Found]:
     return met(found for part in parts for found in scan(part))
 
 
-def _found_on_spark(scan: Scan, parts: Sequence[Sequence[ArchiveFile]], context: SparkContext) -> list[Found]:
+def _found_on_spark(scan: Search[PartT], parts: Sequence[Sequence[PartT]], context: SparkContext) -> list[Found]:
     from hindstream.spark.screening.suspects_on_spark import found_on_spark  # noqa: PLC0415 - Spark: half a second
 
     return found_on_spark(context, scan, parts, met)

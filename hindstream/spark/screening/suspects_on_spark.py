@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from hindstream.spark.screening.scan import Found, Scan
-    from statelib.topics.files import ArchiveFile
+    from hindstream.spark.screening.search import Found, PartT, Search
 
 
 def found_on_spark(
     context: SparkContext,
-    scan: Scan,
-    parts: Sequence[Sequence[ArchiveFile]],
+    scan: Search[PartT],
+    parts: Sequence[Sequence[PartT]],
     met: Callable[[Iterable[tuple[int, Found]]], Iterator[Found]],
 ) -> list[Found]:
     """What ``scan`` finds in each of ``parts``, brought together by ``met``.

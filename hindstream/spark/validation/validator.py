@@ -33,6 +33,7 @@ with importing():
         ValidationResultIdentifier,
     )
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+    from great_expectations.expectations.metadata_types import FailureSeverity
 
     import hindstream.spark.validation.escaped_docs
     import hindstream.spark.validation.exact
@@ -48,8 +49,12 @@ if TYPE_CHECKING:
 
     from hindstream.spark.expectations.checks import Check, Suite
     from hindstream.spark.expectations.flat_tables import Frame
+    from statelib.documents.manifests import Severity
 
 _NOTHING_UNEXPECTED = {"unexpected_count": 0, "unexpected_percent": 0.0, "partial_unexpected_list": []}
+
+SEVERITIES: Mapping[Severity, str] = {"fail": "critical", "warn": "warning"}
+"""Great Expectations' words for ours."""
 
 SAMPLE_ROWS = 20
 """Failing rows of a check that are recorded."""
@@ -99,7 +104,12 @@ class Validator:
         """
         exact: dict[str, Any] = {}
         checks = [
-            {"type": check.type, "kwargs": _without_loss(check.kwargs, f"of_check_{n}", exact), "meta": {"check": n}}
+            {
+                "type": check.type,
+                "kwargs": _without_loss(check.kwargs, f"of_check_{n}", exact),
+                "meta": {"check": n},
+                "severity": SEVERITIES[check.severity],
+            }
             for n, check in enumerate(suite.checks)
         ]
         try:
@@ -143,26 +153,38 @@ class Validator:
         )
 
     def take(self, table: str, checks: Sequence[AuditCheck], *, run: str) -> None:
-        """Takes the checks of a table that have passed without it, for `write_docs`; ``run`` is as for `validate`."""
+        """Takes results that another process has, or that are known without it, for `write_docs`.
+
+        ``run`` is as for `validate`.
+        """
         expectations = [
-            ExpectationConfiguration(type=check.expectation, kwargs=check.parameters, meta={"check": n})
+            ExpectationConfiguration(
+                type=check.expectation,
+                kwargs=check.parameters,
+                meta={"check": n},
+                severity=FailureSeverity(SEVERITIES[check.severity]),
+            )
             for n, check in enumerate(checks)
         ]
         results = [
             ExpectationValidationResult(
-                success=True,
+                success=check.success,
                 expectation_config=expectation,
-                result=dict(_NOTHING_UNEXPECTED) if check.observed is None else {"observed_value": check.observed},
-                exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
+                result=_result(check),
+                exception_info={
+                    "raised_exception": check.error is not None,
+                    "exception_message": check.error,
+                    "exception_traceback": check.error,
+                },
             )
             for expectation, check in zip(expectations, checks, strict=True)
         ]
-        count = len(checks)
+        count, passed = len(checks), sum(check.success for check in checks)
         statistics = {
             "evaluated_expectations": count,
-            "successful_expectations": count,
-            "unsuccessful_expectations": 0,
-            "success_percent": 100.0,
+            "successful_expectations": passed,
+            "unsuccessful_expectations": count - passed,
+            "success_percent": 100.0 * passed / count,
         }
         of_run = gx.RunIdentifier(run_name=run)
         self._context.suites.add(
@@ -173,7 +195,7 @@ class Validator:
         self._context.validation_results_store.set(
             ValidationResultIdentifier(ExpectationSuiteIdentifier(name=table), of_run, "staged"),
             ExpectationSuiteValidationResult(
-                success=True,
+                success=passed == count,
                 results=results,
                 suite_name=table,
                 statistics=statistics,
@@ -205,6 +227,17 @@ class Validator:
         else:
             source = sources.add_or_update_pandas(source_name)
         return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("staged")  # type: ignore[no-any-return]
+
+
+def _result(check: AuditCheck) -> dict[str, Any]:
+    """What a check has found, as Great Expectations says it."""
+    if check.observed is not None:
+        return {"observed_value": check.observed}
+    if not check.unexpected_count:
+        return dict(_NOTHING_UNEXPECTED)
+    column = str(check.parameters.get("column"))
+    found = [row.get(column, row) for row in check.unexpected_rows]
+    return {"unexpected_count": check.unexpected_count, "partial_unexpected_list": found}
 
 
 def _without_loss(kwargs: Mapping[str, Any], name: str, exact: dict[str, Any]) -> dict[str, Any]:
@@ -244,6 +277,8 @@ def _audit_check(suite: Suite, frame: Frame, check: Check, entry: ExpectationVal
         unexpected_count=int(details.get("unexpected_count") or 0),
         unexpected_rows=rows[:SAMPLE_ROWS],
         error=error,
+        severity=check.severity,
+        share=suite.share,
     )
 
 

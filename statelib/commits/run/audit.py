@@ -110,12 +110,13 @@ def record_audit(warehouse: Storage, plan: Plan, audit: Audit) -> Audit:
         The outcome that stands. A failed audit is final: the run is in quarantine.
 
     Raises:
-        InternalError: ``audit`` is of another run, or nothing was staged to audit.
+        InternalError: ``audit`` is of another run, or has passed one that has staged nothing. A failed one may have
+            staged nothing: its sources failed their checks.
     """
     runs = Runs(warehouse, plan.job)
     if audit.run_id != plan.run_id:
         raise InternalError(f"an audit of run {audit.run_id} was recorded for another", run=plan.run_id)
-    if not warehouse.exists(runs.layout.staged(plan.run_id)):
+    if audit.success and not warehouse.exists(runs.layout.staged(plan.run_id)):
         raise InternalError("a run was audited that has staged nothing", run=plan.run_id)
     step("audit.before-create")
     if warehouse.put_if_absent(runs.layout.audit(plan.run_id), audit.encode()):

@@ -84,7 +84,7 @@ def _required(document: _Document | None, plan: Plan, done: str, phase: str) -> 
 
 def _check_passed(plan: Plan, audit: Audit) -> None:
     if not audit.success:
-        failed = [check for check in audit.checks if not check.success]
+        failed = [check for check in audit.checks if check.stops]
         shown = ", ".join(f"{check.topic}: {check.expectation}" for check in failed[:3])
         raise InputError(
             f"the run is in quarantine: {len(failed)} of {counted(len(audit.checks), 'check')} failed ({shown})",

@@ -6,7 +6,7 @@ commit's number; a number may see several tries:
 - no plan yet: the first try;
 - the last try has the same slice: it is resumed, with all that it may have staged;
 - the last try has another slice (the archives have grown, another end was asked for): it is superseded by the next;
-- the audit of the last try failed: it stays in quarantine, and the next try begins afresh;
+- a check of the last try failed, of its sources or its results: it stays in quarantine, and the next begins afresh;
 - something that the last try has staged is lost: it is given up, and the next try says so and begins afresh.
 
 A superseded driver that is still alive does no harm: both tries want the same commit number and one will get it.
@@ -367,10 +367,10 @@ def _is_resumable(warehouse: Storage, runs: Runs, last: Plan, wanted: Plan) -> t
         staged, audit = runs.staged(last.run_id), runs.audit(last.run_id)
     except CorruptedDataError as error:
         return False, f"run {last.run_id} is given up: {error.message}"
-    if staged is None:
-        return last.sources == wanted.sources, None
     if audit is not None and not audit.success:
         return False, None
+    if staged is None:
+        return last.sources == wanted.sources, None
     for path, what in lost_files(warehouse, wanted.job, staged.tasks):
         return False, f"run {last.run_id} is given up: a file that it had staged {what} ({warehouse.uri(path)})"
     return True, None

@@ -80,13 +80,13 @@ def test_all_expectations_that_do_not_fit_are_told(pipeline, settings, capsys) -
     found = preview(wrong, settings)
     assert [problem.what for problem in found.problems] == [
         f"{BETWEEN} has no parameter min_valu",
-        f"{BETWEEN} is about the column valu, which the sink does not have",
+        f"{BETWEEN} is about the column valu, which the topic does not have",
     ]
     with pytest.raises(typer.Exit, match="78"):
         print_preview(wrong, settings, "table")
     text = capsys.readouterr().out
     assert "did you mean value" in text
-    assert "Expectations that can be asked of the sinks: 1 of 3." in text
+    assert "Expectations that can be asked: 1 of 3." in text
     assert text.endswith("Nothing was changed.\n")
 
 
@@ -117,7 +117,7 @@ def test_the_command_says_it_all(pipeline, tmp_path) -> None:
     shown = hindstream("run", "job.py:job", "--dry-run", "--until", "1970-01-01T00:00:00.045Z", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.startswith("kept would make run 00000001-1, for commit 1: 45 records, before ")
-    assert "Expectations that can be asked of the sinks: 1 of 1." in shown.stdout
+    assert "Expectations that can be asked: 1 of 1." in shown.stdout
     assert "there is no former run to tell by" in shown.stdout
     assert not (tmp_path / "warehouse" / "jobs").exists()
 

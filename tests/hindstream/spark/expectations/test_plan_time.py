@@ -165,7 +165,7 @@ def test_it_is_told_before_anything_is_planned(warehouse: Storage) -> None:
 def test_the_doctor_tells_it_too(warehouse: Storage) -> None:
     settings = Settings(warehouse=warehouse.uri(""))
     (finding,) = check_job_expectations(job(*GOOD), settings)
-    assert (finding.state, finding.what) == ("ok", f"{len(GOOD)} can be asked of the sinks")
+    assert (finding.state, finding.what) == ("ok", f"{len(GOOD)} can be asked")
     with pytest.raises(ConfigurationError, match="did you mean"):
         list(check_job_expectations(job(WRONG[0][0]), settings))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hindstream.runs import open_warehouse
-from hindstream.spark.phases import audit, audited_tables, commit, plan, publish, replay, report
+from hindstream.spark.phases import audit, audited_records, commit, plan, publish, replay, report
 from hindstream.spark.phases.audited_tables import AuditedTables
 from hindstream.spark.screening import suspects
 from statelib.commits import CommitLog, NothingToDo, Runs
@@ -181,7 +181,7 @@ def test_many_rows_are_screened(replayed: Replayed, monkeypatch: pytest.MonkeyPa
     rows = sum(sink.file.rows for sink in sinks)
     screened = f"Run over 0 of {rows} rows: those that can fail one of these checks."
     for threshold, note in ((rows, ""), (rows - 1, screened)):
-        monkeypatch.setattr(audited_tables, "SCREEN_FROM_ROWS", threshold)
+        monkeypatch.setattr(audited_records, "SCREEN_FROM_ROWS", threshold)
         warehouse = open_warehouse(replayed.settings)
         tables = AuditedTables(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged).frames()
         assert next(suite.note for suite, _ in tables if suite.name == SINK) == note
@@ -190,12 +190,12 @@ def test_many_rows_are_screened(replayed: Replayed, monkeypatch: pytest.MonkeyPa
 def test_very_many_rows_are_screened_on_spark(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [sink.file for outcome in replayed.staged.tasks for sink in outcome.sinks]
     rows, size = sum(file.rows for file in files), sum(file.size_bytes for file in files)
-    monkeypatch.setattr(audited_tables, "SCREEN_FROM_ROWS", 0)
-    asked, real = [], audited_tables.spark_context
-    monkeypatch.setattr(audited_tables, "spark_context", lambda settings: asked.append(1) or real(settings))
+    monkeypatch.setattr(audited_records, "SCREEN_FROM_ROWS", 0)
+    asked, real = [], audited_records.spark_context
+    monkeypatch.setattr(audited_records, "spark_context", lambda settings: asked.append(1) or real(settings))
     for most_rows, most_bytes, on_spark in ((rows, size, []), (rows - 1, size, [1]), (rows, size - 1, [1])):
-        monkeypatch.setattr(audited_tables, "SCREEN_ON_SPARK_FROM_ROWS", most_rows)
-        monkeypatch.setattr(audited_tables, "SCREEN_ON_SPARK_FROM_BYTES", most_bytes)
+        monkeypatch.setattr(audited_records, "SCREEN_ON_SPARK_FROM_ROWS", most_rows)
+        monkeypatch.setattr(audited_records, "SCREEN_ON_SPARK_FROM_BYTES", most_bytes)
         warehouse = open_warehouse(replayed.settings)
         suites = AuditedTables(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged).frames()
         assert next(suite.note for suite, _ in suites if suite.name == SINK).startswith("Run over 0 of")

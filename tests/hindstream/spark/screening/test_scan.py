@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from hindstream.spark.expectations.checks import Check
 from hindstream.spark.expectations.flat_tables import flat_schema, open_staged, read_flat
 from hindstream.spark.screening import scan as scan_module
-from hindstream.spark.screening.scan import Kind, Scan, repeated_hashes
+from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.screen import screen_of
+from hindstream.spark.screening.search import Kind, repeated_hashes
 from statelib.columns.row_hash import hash_rows
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage

@@ -1,4 +1,7 @@
-"""One verdict: pandas, the screen and Spark say the same of the same rows, check for check and row for row."""
+"""One verdict: pandas, the screen and Spark say the same of the same rows, check for check and row for row.
+
+The rows are staged for a sink, or those of a slice of a source.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,18 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from hindstream.spark.expectations.checks import Check, Suite
-from hindstream.spark.expectations.flat_tables import flat_columns, flat_schema, pandas_frame, read_flat, spark_frame
+from hindstream.spark.expectations.flat_tables import (
+    flat_columns,
+    flat_schema,
+    pandas_frame,
+    read_flat,
+    slice_frame,
+    spark_frame,
+)
 from hindstream.spark.expectations.parameters import typed
 from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.screen import screen_of
+from hindstream.spark.screening.slices import SlicePart, SliceRecords, SliceScan
 from hindstream.spark.screening.suspects import find_suspects
 from hindstream.spark.validation.validator import Validator
 from statelib.storage import Storage
@@ -306,6 +317,14 @@ def in_three_ways(
     answers.append(answers[0] | said(validator, screened, pandas_frame([suspects], SCHEMA)))
     if spark is not None:
         answers.append(said(validator, checks, spark_frame(spark, warehouse, "t", SCHEMA, files)))
+    parts = [SlicePart(file.partition, 0, file.last_offset + 1, file.rows, (file,)) for file in files]
+    records = SliceRecords(Storage(warehouse.uri("topics/t")), "t", SCHEMA, SCHEMA)
+    of_slice = find_suspects(SliceScan(warehouse, "t", SCHEMA, screen, records=records), parts, None)
+    assert of_slice is not None
+    assert sorted(map(str, of_slice.to_pylist())) == sorted(map(str, suspects.to_pylist()))
+    if spark is not None:
+        frame = slice_frame(spark, SCHEMA, parts, lambda part: records.tables(part, flat_columns(SCHEMA)))
+        assert differences(answers[-1], said(validator, checks, frame)) == {}
     return answers
 
 
