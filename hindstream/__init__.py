@@ -1,7 +1,8 @@
 """Replays historical Kafka topics through Kafka-Streams-grade state on Spark.
 
 All that a job is made of is here: `StreamsBuilder` and its streams and tables, `Job`, stores, windows, serdes,
-`open_state` and errors; `run` and `backfill`, which replay it from Python, and `read`, which reads a sink at a commit.
+`open_state` and errors; `run` and `backfill`, which replay it from Python, and `read`, which reads a sink at a commit;
+`contract`, which makes expectations of a data contract.
 Beside it:
 
 - `hindstream.testing`: a topology tried record by record, without Spark;
@@ -17,11 +18,12 @@ from typing import TYPE_CHECKING
 import statelib
 from hindstream.lazy import offers
 
-__all__ = ["BackfillResult", "RunResult", "backfill", "read", "run"]
+__all__ = ["BackfillResult", "RunResult", "backfill", "contract", "read", "run"]
 __all__ += statelib.__all__
 __all__.sort()
 
 if TYPE_CHECKING:
+    from hindstream.contracts.contract import contract
     from hindstream.interactive.read import read
     from hindstream.interactive.result import BackfillResult, RunResult
     from hindstream.interactive.run import backfill, run
@@ -35,6 +37,7 @@ else:
             "BackfillResult": "hindstream.interactive.result:BackfillResult",
             "RunResult": "hindstream.interactive.result:RunResult",
             "backfill": "hindstream.interactive.run:backfill",
+            "contract": "hindstream.contracts.contract:contract",
             "read": "hindstream.interactive.read:read",
             "run": "hindstream.interactive.run:run",
         },

@@ -19,6 +19,7 @@ from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, 
 from hindstream.cli.live import commands as live_commands
 from hindstream.cli.live.switch_commands import switch
 from hindstream.cli.look import commands as look_commands
+from hindstream.cli.look.contract_commands import contract
 from hindstream.cli.look.topic_commands import topic
 from hindstream.cli.mend import repair_commands
 from hindstream.cli.mend.migrate_commands import migrate
@@ -120,6 +121,7 @@ for phase in run_commands.PHASES:
     app.command(phase, rich_help_panel=PHASES)(run_commands.phase_command(phase))
 app.add_typer(session, rich_help_panel=BEGIN)
 app.add_typer(topic, rich_help_panel=LOOK)
+app.add_typer(contract, rich_help_panel=LOOK)
 app.add_typer(state, rich_help_panel=MEND)
 app.add_typer(migrate, rich_help_panel=MEND)
 app.add_typer(switch, rich_help_panel=LIVE)

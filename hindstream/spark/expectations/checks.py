@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hindstream.contracts.logical_types import LOGICAL_TYPE
 from hindstream.spark.expectations.column_values import ParameterError
 from hindstream.spark.expectations.flat_tables import flat_columns, open_staged
 from hindstream.spark.expectations.parameters import CONDITION_PARSER, typed
@@ -115,6 +116,7 @@ def _declared(job: Job, topic: str, columns: Sequence[Column]) -> list[Check]:
     return [
         replace(_check(columns, declared.type, **declared.kwargs), severity=declared.severity)
         for declared in job.expectations.get(topic, ())
+        if declared.type != LOGICAL_TYPE  # the plan has answered it
     ]
 
 

@@ -11,6 +11,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from hindstream.contracts.logical_types import LOGICAL_TYPE, holds, type_at
 from hindstream.spark.expectations.column_values import ParameterError
 from hindstream.spark.expectations.flat_tables import flat_columns
 from hindstream.spark.expectations.known_parameters import PARAMETERS
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _OF_ALL = frozenset({"meta", "notes", "description", "row_condition", "condition_parser"})
 """Parameters that any expectation may have."""
+
+_OWN = {LOGICAL_TYPE: dict.fromkeys(("column", "logical_type"), True)}
+"""Expectations that are answered here, and no part of an audit."""
 
 _CHOICES = {
     "ignore_row_if": (
@@ -114,7 +118,7 @@ def check_parameters(topic: str, expectation: Expectation) -> None:
     Raises:
         ConfigurationError: It has not.
     """
-    known = PARAMETERS.get(expectation.type)
+    known = _OWN.get(expectation.type) or PARAMETERS.get(expectation.type)
     if known is None:
         known = _registered(expectation.type)
     if known is None:
@@ -165,6 +169,9 @@ def topic_schemas(
 
 def _check_columns(topic: str, expectation: Expectation, schema: pa.Schema) -> None:
     """Makes sure that the topic has the columns, and that parameters fit their types."""
+    if expectation.type == LOGICAL_TYPE:
+        _check_type(topic, schema, **expectation.kwargs)
+        return
     columns = flat_columns(schema)
     types = {column.dotted: column.type for column in columns} | {column.name: column.type for column in columns}
     names = [column.dotted for column in columns]
@@ -179,6 +186,17 @@ def _check_columns(topic: str, expectation: Expectation, schema: pa.Schema) -> N
         typed(expectation.type, expectation.kwargs, types)
     except ParameterError as error:
         raise _error(topic, f"{expectation.type} {error}", "fix the job's expectations") from None
+
+
+def _check_type(topic: str, schema: pa.Schema, column: str, logical_type: str) -> None:
+    """Makes sure that a column is what a contract says of it."""
+    if (found := type_at(schema, column)) is None:
+        names = [each.dotted for each in flat_columns(schema)]
+        what = f"a contract is about the column {column}, which the topic does not have"
+        raise _error(topic, what, _meant(column, names, "") + _list("the columns are", names))
+    if not holds(found, logical_type):
+        what = f"a contract says that {column} is of the type {logical_type}, and it is {found}"
+        raise _error(topic, what, "fix the contract, or what writes the topic")
 
 
 def _named(expectation: Expectation) -> Iterator[str]:

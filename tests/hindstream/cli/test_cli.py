@@ -27,6 +27,7 @@ COMMANDS = (
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "republish", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "fill", "verify", "rollback")
+CONTRACT_COMMANDS = ("import", "export")
 TOPIC_COMMANDS = ("history", "restore", "compact")
 SWITCH_COMMANDS = ("lag", "diff", "over")
 
@@ -41,6 +42,7 @@ def test_help_names_every_command(tmp_path) -> None:
 
 def test_help_of_every_command_has_an_example() -> None:
     from hindstream.cli.live.switch_commands import switch  # noqa: PLC0415
+    from hindstream.cli.look.contract_commands import contract  # noqa: PLC0415
     from hindstream.cli.look.topic_commands import topic  # noqa: PLC0415
     from hindstream.cli.main import app  # noqa: PLC0415
     from hindstream.cli.mend.migrate_commands import migrate  # noqa: PLC0415
@@ -56,6 +58,7 @@ def test_help_of_every_command_has_an_example() -> None:
         (state, STATE_COMMANDS),
         (migrate, MIGRATE_COMMANDS),
         (topic, TOPIC_COMMANDS),
+        (contract, CONTRACT_COMMANDS),
         (switch, SWITCH_COMMANDS),
     )
     for group, of_group in groups:
