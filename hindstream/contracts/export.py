@@ -39,8 +39,8 @@ _ROWS = "expect_table_row_count_to_be_between"
 Raw = dict[str, Any]
 
 
-def exported(job: Job, schemas: Mapping[str, pa.Schema]) -> str:
-    """The contract of a job's sources and sinks, as YAML.
+def exported(job: Job, schemas: Mapping[str, pa.Schema]) -> Any:
+    """The contract of a job's sources and sinks: a document of the standard's own model.
 
     Args:
         job: The job.
@@ -58,8 +58,7 @@ def exported(job: Job, schemas: Mapping[str, pa.Schema]) -> str:
         "status": "draft",
         "schema": [_topic(topic, schema, job.expectations.get(topic, ())) for topic, schema in schemas.items()],
     }
-    written: str = model().OpenDataContractStandard(**document).to_yaml()
-    return written
+    return model().OpenDataContractStandard(**document)
 
 
 def _topic(topic: str, schema: pa.Schema, expectations: tuple[Expectation, ...]) -> Raw:
@@ -181,7 +180,13 @@ def _metric(type_: str, kwargs: Raw) -> Raw | None:
 
 def _operator(kwargs: Raw) -> Raw:
     least, most = kwargs.get("min_value"), kwargs.get("max_value")
-    if least is not None and most is not None and kwargs.get("strict_min") and kwargs.get("strict_max"):
+    if (
+        least is not None
+        and most is not None
+        and least < most
+        and kwargs.get("strict_min")
+        and kwargs.get("strict_max")
+    ):
         return {"mustBeBetween": [least, most]}
     if least is not None:
         return {"mustBeGreaterThan" if kwargs.get("strict_min") else "mustBeGreaterOrEqualTo": least}

@@ -5,7 +5,7 @@ metric            what can be said
 ================  ==================================================================================================
 nullValues        none, or at most (less than) so many percent
 missingValues     none
-invalidValues     none, or at most so many percent of the values that are there: a set, a pattern, or both
+invalidValues     none, or at most (less than) so many percent of the values that are there: a set or a pattern
 duplicateValues   none: of a property, or of several together
 rowCount          any bounds, of a slice
 ================  ==================================================================================================
@@ -13,6 +13,7 @@ rowCount          any bounds, of a slice
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -116,12 +117,7 @@ def _unique(
 
 
 def _not_null(column: str, operators: Mapping[str, Any], unit: str | None) -> Iterator[Said]:
-    if unit == "percent" and set(operators) == {"mustBeLessThan"} and operators["mustBeLessThan"] > 0:
-        share = _rest(operators["mustBeLessThan"])
-        kwargs = {"column": column, "min_value": share, "strict_min": True}
-        yield "expect_column_proportion_of_non_null_values_to_be_between", kwargs
-    else:
-        yield "expect_column_values_to_not_be_null", {"column": column, **_mostly(operators, unit)}
+    yield "expect_column_values_to_not_be_null", {"column": column, **_mostly(operators, unit)}
 
 
 def _not_missing(column: str, arguments: Mapping[str, Any], is_none: bool) -> Iterator[Said]:  # noqa: FBT001
@@ -153,11 +149,13 @@ def _valid(column: str, arguments: Mapping[str, Any], operators: Mapping[str, An
 
 
 def _mostly(operators: Mapping[str, Any], unit: str | None) -> dict[str, float]:
-    """The parameter of that name; none is needed where all have to be right."""
+    """The parameter of that name; none where all have to be right. Less than so many wrong are a little more right."""
     if _none(operators, unit):
         return {}
     if unit == "percent" and set(operators) == {"mustBeLessOrEqualTo"}:
         return {"mostly": _rest(operators["mustBeLessOrEqualTo"])}
+    if unit == "percent" and set(operators) == {"mustBeLessThan"} and operators["mustBeLessThan"] > 0:
+        return {"mostly": math.nextafter(_rest(operators["mustBeLessThan"]), 1)}
     if unit == "percent":
         raise NotExpressibleError(f"no expectation says {', '.join(operators)} of a share: say mustBeLessOrEqualTo")
     raise NotExpressibleError("a number of rows is not the same in each slice: give it in percent, or as mustBe 0")

@@ -71,7 +71,7 @@ def sampled(
     if not any(taken.values()):
         return None
     with tempfile.TemporaryDirectory(prefix="hindstream-estimate-") as folder:
-        alone = replace(job, expectations={}, figures=None, kafka_sinks=(), iceberg_sinks=())
+        alone = replace(job, expectations={}, source_samples={}, figures=None, kafka_sinks=(), iceberg_sinks=())
         # Once more than is looked at: the first time, code is loaded.
         for attempt in ("first", "again"):
             root = Path(folder) / attempt

@@ -69,7 +69,7 @@ def _slices(side: Side, job: Job, settings: Settings, *, is_sample: bool, is_kep
     }
     of_fork = job.as_fork(side.fork)
     if is_sample:  # expectations are about all keys
-        of_fork = dataclasses.replace(of_fork, expectations={})
+        of_fork = dataclasses.replace(of_fork, expectations={}, source_samples={})
     for number, ends in enumerate(side.ends, start=1):
         is_sealed = side.seals and number == len(side.ends)
         given = settings.model_copy(update={**own, "end_of_input": "seal" if is_sealed else "hold"})

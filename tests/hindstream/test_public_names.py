@@ -19,7 +19,7 @@ OURS = {
     "Aggregation", "BackfillResult", "ConfigurationError", "CorruptedDataError", "Expectation", "FencedError",
     "HindstreamError", "InputError", "InternalError", "Job", "JsonSerde", "RetryableError", "RunResult", "Settings",
     "Storage", "TestRecord", "TopicArchive", "append_records", "approx_count_distinct", "arg_max", "arg_min",
-    "backfill", "collect_list", "collect_set", "count", "count_distinct",
+    "backfill", "collect_list", "collect_set", "contract", "count", "count_distinct",
     "describe", "expect", "export_changelog", "first", "import_changelog",
     "last", "load_job", "load_settings", "max_", "mean_", "min_", "open_state", "per_record", "quantiles",
     "read", "run", "stddev", "sum_", "top_n", "topic_schema", "variance",

@@ -100,7 +100,9 @@ def test_samples_are_of_sources_and_of_what_they_can_tell(
     expectation: str, samples: dict[str, float], message: str
 ) -> None:
     expected = {"in": (expect(expectation, column="key"),)}
-    assert Job("job", topology(), expected).expectations["in"][0].severity == "fail"
+    made = Job("job", topology(), expected)
+    assert made.expectations["in"][0].severity == "fail"
+    assert made.as_fork("new").expectations == expected  # a fork reads what its job reads
     with pytest.raises(ConfigurationError, match=message):
         Job("job", topology(), expected, source_samples=samples)
 

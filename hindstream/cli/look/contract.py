@@ -53,12 +53,16 @@ def _comment(of: LeftOut) -> str:
     return f"# not {'checked' if of.is_rule else 'a check'}: {of.place}: {of.why}"
 
 
-def print_exported(job: Job, settings: Settings) -> None:
-    """Prints the contract of a job.
+def print_exported(job: Job, settings: Settings, output: str) -> None:
+    """Prints the contract of a job, as YAML or JSON.
 
     Raises:
         ConfigurationError: A source has no archive; see also `exported`.
     """
     topics = [*job.topology.source_topics, *job.topology.sink_topics]
     schemas = topic_schemas(job, open_warehouse(settings), topics, settings.semantics)
-    typer.echo(exported(job, schemas), nl=False)
+    document = exported(job, schemas)
+    if output == "json":
+        print_json(document.model_dump(exclude_none=True, by_alias=True))
+    else:
+        typer.echo(document.to_yaml(), nl=False)

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from hindstream.cli.arguments import Assignments, JobReference, JsonOrText, Warehouse, given_settings
+from hindstream.cli.help import GroupedCommands
 
 contract = typer.Typer(
     name="contract",
+    cls=GroupedCommands,
     help="Make expectations of a data contract (Open Data Contract Standard, version 3), or a contract of a job.\n\n"
     "Example: hindstream contract import orders.odcs.yaml",
     no_args_is_help=True,
@@ -40,7 +42,9 @@ def contract_import(
 
 
 @contract.command("export")
-def contract_export(job: JobReference, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+def contract_export(
+    job: JobReference, output: JsonOrText = "table", warehouse: Warehouse = None, settings: Assignments = None
+) -> None:
     """Print a contract of a job's sources and sinks: fields, types, expectations.
 
     Example: hindstream contract export jobs/orders.py:job > orders.odcs.yaml
@@ -49,4 +53,4 @@ def contract_export(job: JobReference, warehouse: Warehouse = None, settings: As
     from statelib.job.job import load_job  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    print_exported(load_job(job, fork=given.fork), given)
+    print_exported(load_job(job, fork=given.fork), given, output)

@@ -79,7 +79,7 @@ def key_of(expectation: Expectation) -> str:
 @examples(40, campaign=1000)
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, declared: list[Expectation]) -> None:
     path = tmp_path_factory.mktemp("contract") / "c.yaml"
-    path.write_text(exported(job(*declared), {"orders": SCHEMA}))
+    path.write_text(exported(job(*declared), {"orders": SCHEMA}).to_yaml())
     jsonschema.validate(yaml.safe_load(path.read_text()), STANDARD)
     found = contract(path)
     assert sorted(key_of(each) for each in found if each.type != LOGICAL_TYPE) == sorted(map(key_of, declared))
@@ -96,7 +96,7 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
         "partition": "integer",
     }
     again = path.with_name("again.yaml")
-    again.write_text(exported(job(*found), {"orders": SCHEMA}))
+    again.write_text(exported(job(*found), {"orders": SCHEMA}).to_yaml())
     assert set(map(key_of, contract(again))) == set(map(key_of, found))
 
 
@@ -110,7 +110,7 @@ def test_words_of_the_standard_come_first() -> None:
                 expect("expect_column_mean_to_be_between", column="value.amount", min_value=0),
             ),
             {"orders": SCHEMA},
-        )
+        ).to_yaml()
     )
     (topic,) = made["schema"]
     value = {each["name"]: each for each in topic["properties"][3]["properties"]}
@@ -131,10 +131,11 @@ def test_what_yaml_cannot_hold_is_refused() -> None:
 def test_the_commands(tmp_path: Path) -> None:
     settings = make_settings(tmp_path)
     archive_orders(settings, orders(20))
-    of_job = CliRunner().invoke(
-        app, ["contract", "export", f"{JOB_FILE}:job", "--warehouse", settings.warehouse], obj={}
-    )
+    asked = ["contract", "export", f"{JOB_FILE}:job", "--warehouse", settings.warehouse]
+    of_job = CliRunner().invoke(app, asked, obj={})
     assert of_job.exit_code == 0, of_job.output
+    in_json = CliRunner().invoke(app, [*asked, "--output", "json"], obj={})
+    assert json.loads(in_json.output) == yaml.safe_load(of_job.output)
     file = tmp_path / "all.odcs.yaml"
     file.write_text(of_job.output + "slaProperties:\n- {property: latency, value: 1}\n")
     assert [topic.topic for topic in load_contract(file).topics] == ["orders", SINK]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from hindstream.contracts.contract import contract, load_contract
 from hindstream.contracts.logical_types import LOGICAL_TYPE
+from hindstream.spark.expectations.checks import Check, Suite
+from hindstream.spark.expectations.flat_tables import table_frame
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import expect
 
@@ -52,7 +55,7 @@ CASES = {
     ),
     "fewer nulls": (
         metric("nullValues", mustBeLessThan=1, unit="percent"),
-        [expect("expect_column_proportion_of_non_null_values_to_be_between", **C, min_value=0.99, strict_min=True)],
+        [expect(NOT_NULL, **C, mostly=0.9900000000000001)],
     ),
     "missing": (
         metric("missingValues", mustBe=0, arguments={"missingValues": [None, "", "N/A"]}),
@@ -162,6 +165,23 @@ def test_what_cannot_be_checked_is_named_and_left_out_by_name_only(tmp_path: Pat
     contract(path, without=places)
     with pytest.raises(ConfigurationError, match="no rule other to leave out"):
         contract(path, without=["other"])
+
+
+@pytest.mark.parametrize(("percent", "rows"), [(1, 100), (1, 1000), (10, 10), (30, 1000)])
+def test_less_than_so_many_percent_is_exact(tmp_path: Path, percent: int, rows: int) -> None:
+    from hindstream.spark.validation.validator import Validator  # noqa: PLC0415 - seconds
+
+    (few,) = contract(written(tmp_path, metric("nullValues", mustBeLessThan=percent, unit="percent")))
+    (most,) = contract(written(tmp_path, metric("nullValues", mustBeLessOrEqualTo=percent, unit="percent")))
+    validator = Validator(tmp_path / "site")
+    checks = [Check(each.type, {**each.kwargs, "column": "a"}, each.kwargs) for each in (few, most)]
+    answers = []
+    for missing in (rows * percent // 100, rows * percent // 100 - 1):
+        values = [None] * missing + ["x"] * (rows - missing)
+        table = pa.table({"a": pa.array(values), "partition": pa.array([0] * rows), "offset": pa.array(range(rows))})
+        suite = Suite("t", checks, ("partition", "offset"))
+        answers.append([check.success for check in validator.validate(suite, table_frame(table), run="1").checks])
+    assert answers == [[False, True], [True, True]]
 
 
 def test_text_and_times_of_delivery_are_told_and_no_rules(tmp_path: Path) -> None:
