@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hindstream.runs import split_commit
-from hindstream.spark.expectations.plan_time import sink_schemas
+from hindstream.spark.expectations.plan_time import topic_schemas
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.job_names import check_job_name
 from statelib.commits.layout import Runs
@@ -159,7 +159,7 @@ def check_compared(
 def _schemas_of(warehouse: Storage, new: Job, trial: Trial) -> Iterator[pa.Schema]:
     """Of all sinks of the other version; those of late and of quarantined records have the values of its sources."""
     of_fork = new.as_fork(trial.new.fork)
-    yield from sink_schemas(of_fork, warehouse, of_fork.topology.sink_topics).values()
+    yield from topic_schemas(of_fork, warehouse, of_fork.topology.sink_topics).values()
     yield from (open_archive(warehouse, topic).schema for topic in of_fork.topology.source_topics)
 
 
