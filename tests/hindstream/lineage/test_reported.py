@@ -154,6 +154,28 @@ def test_an_audit_that_fails_and_the_next_try(settings: Settings, job: Job, monk
     assert fails[1]["run"]["runId"] != events[-1]["run"]["facets"]["parent"]["run"]["runId"]
 
 
+def test_a_source_that_fails_and_one_that_warns(settings: Settings, job: Job, monkeypatch) -> None:
+    missing = expect("expect_column_values_to_be_null", column="value.amount")
+    warned = replace(job, expectations={"orders": (replace(missing, severity="warn"),)})
+    with receiver(monkeypatch) as events:
+        with pytest.raises(InputError, match="a source failed its checks"):
+            pipeline.run_slice(replace(job, expectations={"orders": (missing,)}), settings)
+        assert told(events) == ["orders START", "orders FAIL"]
+        assert isinstance(pipeline.run_slice(warned, settings), pipeline.SliceResult)
+    failed, audited, end = (
+        next(event for event in checked(events) if told([event]) == [what])
+        for what in ("orders FAIL", "orders.audit COMPLETE", "orders COMPLETE")
+    )
+    assert [(test["status"], test["severity"]) for test in failed["run"]["facets"]["test"]["tests"]] == [
+        ("fail", "error")
+    ]
+    for event, severity in ((failed, "error"), (audited, "warn"), (end, "warn")):
+        source = event["inputs"][0]
+        assert source["name"].endswith("topics/orders")
+        (assertion,) = source["inputFacets"]["dataQualityAssertions"]["assertions"]
+        assert (assertion["severity"], assertion["success"]) == (severity, False)
+
+
 def test_phases_one_by_one_are_one_run(settings: Settings, job: Job, monkeypatch) -> None:
     """Each waits for its own events; a try that another slice takes the place of is given up."""
     with receiver(monkeypatch) as events:
