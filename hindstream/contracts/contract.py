@@ -49,7 +49,7 @@ def load_contract(file: Path, *, at: str | None = None) -> Contract:
     left_out += [
         LeftOut(
             f"slaProperties[{sla.property or n}]",
-            "it is about when data arrives: a replay reads history, and cannot tell",
+            "it is a service level: a check sees the records of a slice, and not when they came",
             is_rule=False,
         )
         for n, sla in enumerate(document.slaProperties or ())

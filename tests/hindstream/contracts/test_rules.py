@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,12 @@ def test_what_is_no_contract(tmp_path: Path, text: str | None, message: str) -> 
     with pytest.raises(ConfigurationError, match=message) as raised:
         contract(path)
     assert raised.value.next_step
+
+
+def test_without_the_model_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "open_data_contract_standard.model", None)
+    with pytest.raises(ConfigurationError, match=r"not installed.*pip install 'hindstream\[contracts\]'"):
+        contract(written(tmp_path, amount()))
 
 
 def test_one_object_of_several_is_named(tmp_path: Path) -> None:
