@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from hindstream.kafka.handover import hand_over
+from hindstream.runs import open_warehouse
 from hindstream.spark.kafka.archive import archive_topics
 from hindstream.spark.phases.pipeline import run_slice
 from statelib import Handover, Job, KafkaTopic
+from statelib.commits.versions.fork import fork
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import FixedWidthSerde, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
@@ -113,6 +115,33 @@ def test_replayed_and_live_are_as_one_that_was_always_live(
         config, own = (broker.cluster.config(f"{prefix}-{store.store}-changelog") for prefix in (live, always))
         for name in ("cleanup.policy", "message.timestamp.type"):
             assert config[name] == own[name]
+
+
+def test_of_a_fork_as_of_its_job(broker: Broker, unique: str, tmp_path: Path, spark: SparkSession) -> None:
+    """State of a fork lies in its job's folder, what was changed since in its own: an application gets both.
+
+    (Records of suppress have the time of day.)
+    """
+    cluster, prefixes = broker.cluster, {"windows": f"{unique}-job", "new": f"{unique}-fork"}
+    for topic in ("amounts", "counts", "sums"):
+        cluster.create_topic(f"{unique}-{topic}", PARTITIONS)
+    cluster.produce(f"{unique}-amounts", amounts(random.Random(12), 300, 1_000_000, 1_400_000))
+    settings = settings_of(tmp_path, broker)
+    list(archive_topics([KafkaTopic(f"{unique}-amounts", StringSerde(), LONG, archive="amounts")], settings))
+    job = job_of(unique)
+    run_slice(job, settings, 1_200_000)
+    fork(open_warehouse(settings), "windows", "new", now_ms=1)
+    told = {}
+    for one in (job, job.as_fork("new")):
+        run_slice(one, settings)
+        done = hand_over(Handover(one.name, prefixes[one.name], topics={"amounts": f"{unique}-amounts"}), settings)
+        changelogs = [f"{prefixes[one.name]}-{store.store}-changelog" for store in done.stores]
+        told[one.name] = [
+            done.offsets,
+            [sorted((r.partition, r.key, r.value) for r in cluster.read(name)) for name in changelogs],
+        ]
+    assert told["new"] == told["windows"]
+    assert any(told["new"][1])
 
 
 def test_what_cannot_be_handed_over(broker: Broker, unique: str, tmp_path: Path, spark: SparkSession) -> None:
