@@ -127,6 +127,16 @@ def test_within_shares_the_objects(storage):
     assert inner.uri("x") == storage.uri("topics/flights/x")
 
 
+def test_an_object_is_read_part_by_part(storage):
+    content = bytes(range(256)) * (9 << 12)  # more than one request to an object store
+    storage.put("state/file", content)
+    parts = [bytes(part) for part in storage.chunks("state/file")]
+    assert len(parts) > 1
+    assert b"".join(parts) == content
+    with pytest.raises(ObjectNotFoundError):
+        next(iter(storage.chunks("state/other")))
+
+
 def test_upload_and_download(storage, tmp_path):
     content = os.urandom(12 << 20)  # more than one part of an upload
     (tmp_path / "from").write_bytes(content)
