@@ -248,8 +248,9 @@ class PartitionReader:
         if self._columns is None or not pa.types.is_struct(file.field("value").type):
             return self._columns
         fields = [f"value.{field.name}" for field in file.field("value").type]
-        has = [name for name in self._columns if not name.startswith("value.") or name in fields]
-        return has if len(has) == len(self._columns) or any(name in fields for name in has) else [*has, fields[0]]
+        wanted = {name: ".".join(name.split(".")[:2]) for name in self._columns}  # of nested fields, the one of values
+        has = [name for name, field in wanted.items() if not name.startswith("value.") or field in fields]
+        return has if len(has) == len(wanted) or any(wanted[name] in fields for name in has) else [*has, fields[0]]
 
     def _conformed(self, batch: pa.RecordBatch, file: ArchiveFile, schema: pa.Schema | None = None) -> pa.RecordBatch:
         """The batch with the columns of ``schema`` (None: that of the batches), except that keys may be encoded."""

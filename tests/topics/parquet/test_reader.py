@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.records.key_column import KeyColumn
 from statelib.storage import Storage, row_groups
+from statelib.topics.append import append_records
+from statelib.topics.archive import TopicArchive
 from statelib.topics.files import ArchiveFile
 from statelib.topics.parquet.reader import PartitionReader
 from statelib.topics.parquet.schema import topic_schema
@@ -85,6 +88,38 @@ def test_projection(tmp_path, columns):
             assert values == [None if row[name] is None else row[name][field] for row in rows]
         else:
             assert values == [row[name] for row in rows]
+
+
+NESTED = pa.struct([("at", pa.struct([("x", pa.int64()), ("y", pa.struct([("z", pa.int64())]))])), ("n", pa.int64())])
+PATHS = ["value.at", "value.at.x", "value.at.y", "value.at.y.z", "value.n"]
+
+
+@pytest.mark.parametrize("columns", [c for n in (1, 2, 3) for c in combinations(PATHS, n)], ids="+".join)
+def test_fields_within_fields(tmp_path, columns):
+    values = [{"at": {"x": 1, "y": {"z": 2}}, "n": 3}, {"at": {"x": 4, "y": None}, "n": 5}, {"at": None, "n": 6}, None]
+    schema = topic_schema(pa.string(), NESTED)
+    archive = TopicArchive.ensure(str(tmp_path / "t"), schema, 1)
+    rows = {
+        "key": ["a"] * 4,
+        "value": pa.array(values, NESTED),
+        "timestamp": pa.array(range(4), pa.timestamp("ms", "UTC")),
+    }
+    append_records(archive, pa.table(rows), attempt="t", app_id="test", app_version=1)
+    archive = archive.refresh()
+
+    def part(value, fields):
+        """The value as far as the fields are asked for."""
+        heads = {path.partition(".")[0] for path in fields}
+        if value is None or "" in heads:
+            return value
+        return {
+            head: part(value[head], [path.partition(".")[2] for path in fields if path.partition(".")[0] == head])
+            for head in value
+            if head in heads
+        }
+
+    found = archive.reader(0, columns=columns).read_all()["value"].to_pylist()
+    assert found == [part(value, [column.removeprefix("value.") for column in columns]) for value in values]
 
 
 def test_unknown_columns_are_refused():
