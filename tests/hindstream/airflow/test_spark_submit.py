@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -213,8 +212,10 @@ def test_the_triggerer_is_killed_while_a_driver_is_at_work(tmp_path: Path) -> No
             subprocess.run([AIRFLOW, "dags", "unpause", "-y", "orders"], env=airflow.environ, check=True)
             subprocess.run([AIRFLOW, "dags", "trigger", "orders"], env=airflow.environ, check=True)
             airflow.wait(lambda: airflow.states("orders").get("replay") == "deferred")
-            (killed,) = _triggerers(airflow.process.pid)
-            os.kill(killed, signal.SIGKILL)
+            triggerers = _triggerers(airflow.process.pid)
+            assert triggerers
+            for pid in triggerers:
+                os.kill(pid, signal.SIGKILL)
             another = subprocess.Popen([AIRFLOW, "triggerer"], env=airflow.environ, start_new_session=True)
             try:
                 wait.unlink()
@@ -232,9 +233,7 @@ def test_the_triggerer_is_killed_while_a_driver_is_at_work(tmp_path: Path) -> No
 
 
 def _triggerers(standalone: int) -> list[int]:
-    """The process of Airflow's triggerer below `airflow standalone`."""
-    time.sleep(1)
-    found = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(standalone)], capture_output=True, text=True, check=True
-    )
-    return [int(line.split()[0]) for line in found.stdout.splitlines() if "triggerer" in line]
+    """The processes of Airflow's triggerer in the session of `airflow standalone`."""
+    command = ["ps", "-ww", "-o", "pid=,args=", "-s", str(standalone)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [int(line.split()[0]) for line in found if "triggerer" in line]

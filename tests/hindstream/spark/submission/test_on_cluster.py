@@ -116,6 +116,7 @@ def _command(process: Path) -> bytes:
         return b""
 
 
+@pytest.mark.long
 def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
     tmp_path: Path, cluster: SparkCluster
 ) -> None:
@@ -139,8 +140,9 @@ def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
     assert made(world.staged) == expected(tmp_path / "alone", cluster)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step", [pytest.param(step, marks=[] if step == "submit.accepted" else [pytest.mark.long]) for step in STEPS]
+)
 def test_who_submits_is_killed(tmp_path: Path, cluster: SparkCluster, step: str) -> None:
     world = World(tmp_path, cluster)
     world.wait.touch()
