@@ -12,12 +12,12 @@ from hindstream.lazy import offers
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
+    from hindstream.airflow.archive import HindstreamArchiveOperator
     from hindstream.airflow.assets import topic_asset
     from hindstream.airflow.hook import HindstreamHook
     from hindstream.airflow.maintenance import maintenance_dag
     from hindstream.airflow.migration import migration_dag
     from hindstream.airflow.operators import (
-        HindstreamArchiveOperator,
         HindstreamAuditOperator,
         HindstreamCommitOperator,
         HindstreamMaintainOperator,
@@ -55,7 +55,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = offers(
         __name__,
         {
-            "HindstreamArchiveOperator": "hindstream.airflow.operators:HindstreamArchiveOperator",
+            "HindstreamArchiveOperator": "hindstream.airflow.archive:HindstreamArchiveOperator",
             "HindstreamAuditOperator": "hindstream.airflow.operators:HindstreamAuditOperator",
             "HindstreamCommitOperator": "hindstream.airflow.operators:HindstreamCommitOperator",
             "HindstreamMaintainOperator": "hindstream.airflow.operators:HindstreamMaintainOperator",

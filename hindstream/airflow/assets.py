@@ -20,7 +20,7 @@ from hindstream.airflow.intervals import interval_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperator, Context
 
     from statelib.documents.manifests import Audit, Commit
     from statelib.job.job import Job
@@ -57,9 +57,12 @@ def assets_of(schedule: object) -> list[Asset]:
     return [asset for part in parts for asset in assets_of(part)]
 
 
-def alias_of(dag_id: str | None, task_id: str) -> AssetAlias:
-    """What a task that publishes has as an outlet."""
-    return AssetAlias(task_id if dag_id is None else f"{dag_id}.{task_id}")
+def alias_as_outlet(operator: BaseOperator) -> AssetAlias:
+    """The alias under which a task makes events of assets, which its outlets get."""
+    dag = operator.get_dag()
+    alias = AssetAlias(operator.task_id if dag is None else f"{dag.dag_id}.{operator.task_id}")
+    operator.outlets.append(alias)
+    return alias
 
 
 @dataclass(frozen=True, slots=True)

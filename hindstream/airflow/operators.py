@@ -14,21 +14,20 @@ import importlib
 import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
-from hindstream.airflow.assets import TopicEvent, alias_of, published_topics, source_assets, tell, topic_asset
+from hindstream.airflow.assets import alias_as_outlet, published_topics, source_assets, tell
 from hindstream.airflow.intervals import EARLIER, check_earlier, interval_of
 from hindstream.airflow.links import DataDocsLink, RunReportLink, pages
 from hindstream.airflow.runner import Runner, located
 from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode, connected_cluster
-from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 
 if TYPE_CHECKING:
-    from airflow.sdk import AssetAlias, Context
+    from airflow.sdk import Context
 
     from hindstream.spark.phases.pipeline import SliceResult
     from hindstream.spark.submission.cluster import Cluster
@@ -164,7 +163,7 @@ class HindstreamRunOperator(_SliceOperator):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.sinks = _alias_as_outlet(self)
+        self.sinks = alias_as_outlet(self)
         self.run_id: str | None = None
 
     def execute(self, context: Context) -> str:
@@ -319,7 +318,7 @@ class HindstreamPublishOperator(_PhaseOperator):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.sinks = _alias_as_outlet(self)
+        self.sinks = alias_as_outlet(self)
 
     def _tell(self, context: Context, job: Job, settings: Settings) -> None:
         tell(context, self.sinks, published_topics(job, settings, self.run_id))
@@ -337,30 +336,6 @@ class HindstreamReportOperator(_PhaseOperator):
     phase = "report"
 
 
-class HindstreamArchiveOperator(HindstreamOperator):
-    """Copies new records of a job's topics: all that is new, since slices end by event time and records come late.
-
-    The asset of each topic that has got records has an event.
-
-    Args:
-        topics: A `KafkaTopic`, a `LakeTopic` or a list of them, in the form of ``job``.
-        kwargs: As for `HindstreamOperator`.
-    """
-
-    template_fields: Collection[str] = (*HindstreamOperator.template_fields, "topics")
-    operator_extra_links: Collection[BaseOperatorLink] = ()
-
-    def __init__(self, *, topics: str, do_xcom_push: bool = False, **kwargs: Any) -> None:
-        super().__init__(do_xcom_push=do_xcom_push, **kwargs)
-        self.topics = topics
-        self.copies = _alias_as_outlet(self)
-
-    def execute(self, context: Context) -> None:
-        """Copies them."""
-        copied = copy_topics(Runner(self.job, self.settings, self.conn_id, self.config), self.topics)
-        tell(context, self.copies, copied)
-
-
 PHASES: dict[str, type[_PhaseOperator]] = {
     operator.phase: operator
     for operator in (
@@ -375,35 +350,6 @@ PHASES: dict[str, type[_PhaseOperator]] = {
 """The phases behind the plan, in order."""
 
 
-def copy_topics(runner: Runner, topics: str) -> list[TopicEvent]:
-    """Copies all that is new of topics, whatever the slice; gives what there is to tell of those that had new records.
-
-    Args:
-        runner: What the tasks of the DAG have in common.
-        topics: The topics, in the form of a job.
-    """
-
-    def copy(_: Job, settings: Settings) -> list[TopicEvent]:
-        from hindstream.spark.lake.archive import archive as archived  # noqa: PLC0415
-        from statelib.ingest.load import Loaded  # noqa: PLC0415
-        from statelib.job.topics import load_topics  # noqa: PLC0415
-
-        told = []
-        for copied in archived(load_topics(located(topics)), settings):
-            if isinstance(copied, Loaded):
-                added = copied.records
-                _log.info("%s: %s loaded", copied.topic, counted(added, "record was", "records were"))
-            else:
-                added = sum(found.end - found.start for found in copied.ranges.values())
-                _log.info("%s: %s copied", copied.topic, counted(added, "offset was", "offsets were"))
-            if added:
-                asset = topic_asset(copied.topic, warehouse=settings.warehouse)
-                told.append(TopicEvent(asset, {"topic": copied.topic, "records": added}))
-        return told
-
-    return cast("list[TopicEvent]", runner.call(copy, until=None))
-
-
 def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], Any]:
     def run(job: Job, settings: Settings) -> Any:
         return importlib.import_module(f"hindstream.spark.phases.{name}").run(job, settings, run_id)
@@ -413,14 +359,6 @@ def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], An
 
 def _run_of(done: Plan | NothingToDo | SliceResult | None) -> str | None:
     return getattr(getattr(done, "plan", done), "run_id", None)
-
-
-def _alias_as_outlet(operator: BaseOperator) -> AssetAlias:
-    """The alias under which a task makes events of assets, which its outlets get."""
-    dag = operator.get_dag()
-    alias = alias_of(None if dag is None else dag.dag_id, operator.task_id)
-    operator.outlets.append(alias)
-    return alias
 
 
 def _of_earlier_try(context: Context, job: Job, settings: Settings) -> str | None:

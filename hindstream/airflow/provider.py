@@ -18,7 +18,12 @@ def get_provider_info() -> dict[str, Any]:
         "name": "Hindstream",
         "description": "Replays historical Kafka topics through Kafka-Streams-grade state on Spark, slice by slice.",
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["software"]}],
-        "operators": [{"integration-name": _INTEGRATION, "python-modules": ["hindstream.airflow.operators"]}],
+        "operators": [
+            {
+                "integration-name": _INTEGRATION,
+                "python-modules": ["hindstream.airflow.operators", "hindstream.airflow.archive"],
+            }
+        ],
         "hooks": [{"integration-name": _INTEGRATION, "python-modules": ["hindstream.airflow.hook"]}],
         "connection-types": [
             {

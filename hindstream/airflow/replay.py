@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, Param, TaskGroup, chain
 
+from hindstream.airflow.archive import HindstreamArchiveOperator
 from hindstream.airflow.arguments import RETRIES, Given, id_of
 from hindstream.airflow.assets import assets_of
 from hindstream.airflow.intervals import EARLIER
 from hindstream.airflow.operators import (
     ALL,
-    HindstreamArchiveOperator,
     HindstreamPlanOperator,
     HindstreamRunOperator,
 )

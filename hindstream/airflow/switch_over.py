@@ -42,8 +42,8 @@ from airflow.sdk import DAG, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from hindstream.airflow.approval import approval
+from hindstream.airflow.archive import copy_topics
 from hindstream.airflow.arguments import RETRIES, Given, id_of
-from hindstream.airflow.operators import copy_topics
 from hindstream.airflow.runner import Runner, located
 from statelib.calls import function_checked
 from statelib.errors.counted import counted
