@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
+from statelib import Materialized, StreamsBuilder, TimeWindows, per_record
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog, fork_topic
 from statelib.commits.publication.publish import publish
@@ -33,6 +37,8 @@ from tests.surface.records import TYPES as SURFACE_TYPES
 from tests.surface.topology import surface
 from tests.task.fill_versions import (
     END,
+    SALE,
+    SALES,
     SINKS,
     Version,
     assert_same,
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.documents.topologies import TopologyDescription
+    from statelib.topology import Topology
 
 SURFACE_INPUT = surface_records(3, 24)
 VERSIONS = st.builds(
@@ -196,6 +203,39 @@ def test_killed_at_any_step(tmp_path: Path) -> None:
         publish(job.warehouse, "job")
         job.run(fill_stores=fill)
         assert (job.state(), positions(job), written(job, "out", begun)) == expected, step
+
+
+def test_over_history_only_what_leads_to_the_store_is_run(tmp_path: Path) -> None:
+    calls: Counter[str] = Counter()
+
+    def counting(name: str, value: str) -> Any:
+        def called(of: Any) -> Any:
+            calls[name] += 1
+            return of
+
+        return per_record(called, pa.int64(), value)
+
+    def topology(grace_s: int) -> Topology:
+        builder = StreamsBuilder("job")
+        sales = builder.stream("sales")
+        windows = TimeWindows.of_size_and_grace(timedelta(minutes=1), timedelta(seconds=grace_s))
+        counted = sales.map_values(counting("leads", "value.amount")).group_by_key().windowed_by(windows)
+        counted.count(Materialized.as_("totals")).to_stream().map_values(counting("behind", "value")).to("out")
+        sales.map_values(counting("beside", "value.amount")).group_by_key().count(Materialized.as_("ever"))
+        return builder.build()
+
+    job = Pipeline(tmp_path, topology(30))
+    job.archive("sales", SALES, (pa.string(), SALE))
+    job.run(600_000)
+    history = calls["leads"]
+    assert 0 < history == calls["beside"] < len(SALES)
+    assert 0 < calls["behind"] <= history
+    calls.clear()
+    job.topology = topology(240)
+    job.run(fill_stores=["totals"])
+    assert calls["leads"] == len(SALES)
+    assert calls["beside"] == len(SALES) - history
+    assert 0 < calls["behind"] <= len(SALES) - history
 
 
 def test_with_nothing_new_to_replay(tmp_path: Path) -> None:
