@@ -73,7 +73,8 @@ class TopicEvent:
         asset: The topic's.
         extra: What goes with the event, as JSON: ``topic`` and ``records``; of a sink also ``job``, ``commit``,
             ``run_id``, ``time_range`` (timestamps of the first and the last record), ``slice`` (its ends in event time;
-            None: where the history begins, all there is) and ``audit`` (how many checks passed, and failed).
+            None: where the history begins, all there is) and ``audit`` (how many of its checks
+            passed, and how many warned).
     """
 
     asset: Asset
@@ -151,7 +152,7 @@ def _extra(topic: str, made: Commit, former: Commit | None, audit: Audit | None)
         "records": sum(file.rows for file in files),
         "time_range": _time_range(files),
         "slice": [_iso(former.until_ms if former else None), _iso(made.until_ms)],
-        "audit": {"passed": checks.count(True), "failed": checks.count(False)},
+        "audit": {"passed": checks.count(True), "warnings": checks.count(False)},
     }
 
 
