@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.exceptions import AirflowRescheduleException
 
 from statelib.errors.counted import counted
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, FencedError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -59,7 +59,7 @@ def check_earlier(context: Context, job: Job, settings: Settings, start_ms: int)
         start_ms: Where the interval begins.
 
     Raises:
-        AirflowRescheduleException: An earlier run is to replay them.
+        AirflowRescheduleException: An earlier run is to replay them, or somebody commits just now.
         ConfigurationError: There are records that no run has replayed, or the interval is empty.
     """
     from hindstream.runs import open_warehouse  # noqa: PLC0415 - parsing a DAG file must stay quick
@@ -74,7 +74,11 @@ def check_earlier(context: Context, job: Job, settings: Settings, start_ms: int)
     head = CommitLog(warehouse, job.name).head()
     if head is not None and head.until_ms is not None and head.until_ms >= start_ms:
         return
-    earlier = planner(job, settings, warehouse)(until_ms=start_ms, dry_run=True)
+    try:
+        earlier = planner(job, settings, warehouse)(until_ms=start_ms, dry_run=True)
+    except FencedError as error:  # while it looked: what it has read is no longer true
+        _log.info("somebody commits: %s; looking again in %s", error, _LOOK_AGAIN)
+        raise AirflowRescheduleException(datetime.now(UTC) + _LOOK_AGAIN) from error  # type: ignore[no-untyped-call]
     records = getattr(earlier, "records", 0)
     if not records:
         return
