@@ -106,31 +106,24 @@ def _error(
 ) -> InputError:
     page = warehouse.uri(f"{JobLayout(job.name).root}/{audit.data_docs}") if audit.data_docs else None
     of_all = f"{len(failed)} of {counted(len(audit.checks), 'check')}: {summary(failed[0])}"
-    sources = {source.topic for source in plan.sources}
-    if failed[0].topic not in sources:
-        return InputError(
-            f"the audit failed, {of_all}",
-            job=job.name,
-            run=audit.run_id,
-            report=page_of_run,
-            data_docs=page,
-            next_step="fix the cause and run the same slice again: this run stays in quarantine, the state has not"
-            " changed (docs/runbooks/failed-audit.md)",
-        )
-    first = next((row for check in failed for row in check.unexpected_rows), {})
-    topic, partition, offset = failed[0].topic, first.get("partition"), first.get("offset")
-    look = f"hindstream show {topic} --partition {partition} --from {offset} --limit 1, and then " if first else ""
+    what, place = f"the audit failed, {of_all}", {}
+    step = "fix the cause and run the same slice again: this run stays in quarantine, the state has not changed"
+    if failed[0].topic in {source.topic for source in plan.sources}:
+        first = next((row for check in failed for row in check.unexpected_rows), {})
+        place = {"topic": failed[0].topic, "partition": first.get("partition"), "offset": first.get("offset")}
+        what = f"a source failed its checks before the replay, {of_all}"
+        step = "mend the source or the expectation, and run the same slice again: nothing was replayed"
+        if first:
+            look = "hindstream show {topic} --partition {partition} --from {offset} --limit 1".format(**place)
+            step = f"{look}, and then {step}"
     return InputError(
-        f"a source failed its checks before the replay, {of_all}",
+        what,
         job=job.name,
         run=audit.run_id,
-        topic=topic,
-        partition=partition,
-        offset=offset,
+        **place,
         report=page_of_run,
         data_docs=page,
-        next_step=f"{look}mend the source or the expectation, and run the same slice again: nothing was replayed"
-        " (docs/runbooks/failed-audit.md)",
+        next_step=f"{step} (docs/runbooks/failed-audit.md)",
     )
 
 

@@ -101,8 +101,8 @@ class SliceRecords:
 
 
 def _as_read(column: Column) -> str:
-    """What a reader calls it, or what it is in: a reader gives whole columns, and whole fields of these."""
-    return column.path[0] if any("." in name for name in column.path) else ".".join(column.path[:2])
+    """What a reader calls it; what it is in, where a name has a dot itself."""
+    return column.path[0] if any("." in name for name in column.path) else ".".join(column.path)
 
 
 def in_sample(offsets: NDArray[np.int64], partition: int, share: float) -> NDArray[np.bool_]:
