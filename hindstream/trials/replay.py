@@ -74,7 +74,7 @@ def _slices(side: Side, job: Job, settings: Settings, *, is_sample: bool, is_kep
         is_sealed = side.seals and number == len(side.ends)
         given = settings.model_copy(update={**own, "end_of_input": "seal" if is_sealed else "hold"})
         try:  # if a topic that only the job reads has moved on, there is nothing to do
-            run_slice(of_fork, given, end_offsets=ends, with_report=is_kept)
+            run_slice(of_fork, given, end_offsets=ends, leeway=side.leeway_of(number), with_report=is_kept)
         except InputError as error:
             if is_kept or not _PAGES & error.place.keys():
                 raise

@@ -13,10 +13,10 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 * 6: placement: its documents, and ``process_id``, ``fetched_bytes`` and ``began_at_ms`` of staged results;
 * 7: ``table_id`` of sources, ``max_future``, ``future_records`` and ``unseen`` of a plan;
 * 8: forks: ``forked_from``, and ``job`` of state files and of committed tasks;
-* 9: repairs: ``repaired_by``, and ``written`` of committed tasks; stores that are filled: ``filled`` of evolutions, and
-  ``history`` of staged results; trials of a part of the keys: ``sample_keys`` of plans and of references of forks;
-  outcomes of single tasks, and ``done_before`` of staged results; submissions to Spark; ``severity`` and ``share`` of
-  checks, and ``source_checks`` of staged results.
+* 9: repairs: ``repaired_by``, ``written`` of committed tasks, and ``leeway`` of plans; stores that are filled:
+  ``filled`` of evolutions, and ``history`` of staged results; trials of a part of the keys: ``sample_keys`` of plans
+  and of references of forks; outcomes of single tasks, and ``done_before`` of staged results; submissions to Spark;
+  ``severity`` and ``share`` of checks, and ``source_checks`` of staged results.
 """
 
 from __future__ import annotations

@@ -87,6 +87,22 @@ class RepairedBy(Data):
     commit: int
 
 
+class Leeway(Data):
+    """How much longer than the topology says some windows are kept and stay open: see `statelib.topology.leeway`.
+
+    Attributes:
+        nodes: The operators that have it.
+        kept_ms: How much longer windows stay in their stores.
+        accepted_ms: How much longer windows take records, and final results wait; at most as long as they are kept.
+        ends: Whether final results that wait for its sake alone are given at the end of the run.
+    """
+
+    nodes: tuple[str, ...]
+    kept_ms: int
+    accepted_ms: int = 0
+    ends: bool = False
+
+
 class Plan(Document):
     """What a run will do, fixed before it starts; a run that is resumed reads it back."""
 
@@ -111,6 +127,7 @@ class Plan(Document):
     forked_from: ForkedFrom | None = Field(default=None, description="the run forks it, and replays nothing")
     repaired_by: RepairedBy | None = Field(default=None, description="the run takes its answers, and replays nothing")
     sample_keys: float | None = Field(default=None, description="the share of the keys that it replays; None: all")
+    leeway: Leeway | None = Field(default=None, description="what it lets in that the topology does not; None: nothing")
     max_future: MaxFuture | None = Field(default=None, description="which records are from the future; None: none is")
     future_records: tuple[FutureRecord, ...] = Field(
         default=(), description="the first of each partition at which the slice ends too early, or by which time leaps"

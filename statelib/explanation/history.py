@@ -76,13 +76,13 @@ def slices_until(warehouse: Storage, job: str, topology: Topology, topic: str, c
     sources = _sources(warehouse, commits)
     behind, refused = 0, None
     for number, (before, one) in enumerate(zip([None, *commits], commits, strict=False)):
-        problem = _problem(warehouse, commits, one, topology, topic, same)
-        if problem is not None:
+        try:
+            plan = _replayable(warehouse, commits, one, topology, topic, same)
+        except ConfigurationError as problem:
             if one.taken_over is not None:
-                raise problem
+                raise
             found, behind, refused = [], number + 1, problem
             continue
-        plan = Runs(warehouse, one.job).plan_of(one)
         known = {source.topic for source in plan.sources}
         newest = {name: source for name, source in sources.items() if name in topology.source_topics}
         read = [
@@ -106,10 +106,14 @@ def _keeps_names(evolution: Evolution) -> bool:
     return is_plain and all(now == was for now, was in evolution.nodes.items())
 
 
-def _problem(
+def _replayable(
     warehouse: Storage, commits: Sequence[Commit], one: Commit, topology: Topology, topic: str, same: SamePath
-) -> ConfigurationError | None:
-    """Why a run cannot be replayed with the present topology; None: it can."""
+) -> Plan:
+    """The plan of a commit's run.
+
+    Raises:
+        ConfigurationError: It cannot be replayed with the present topology.
+    """
     if one.instead_of_replay is not None:
         what = f"commit {one.commit} was {one.instead_of_replay}: its state came from elsewhere"
         step = "explain results of a job that began with an empty state"
@@ -118,11 +122,19 @@ def _problem(
                 "explain a result that rests on later records alone, or one of before as of then:"
                 f" --commit {one.commit - 1}"
             )
-        return ConfigurationError(what, job=one.job, next_step=step)
-    if one.fingerprint == topology.fingerprint:
-        return None
-    described = Runs(warehouse, one.job).topology(one.fingerprint)
-    return _different(same, one, described, _filled(commits, behind=one), topic)
+        raise ConfigurationError(what, job=one.job, next_step=step)
+    runs = Runs(warehouse, one.job)
+    if one.fingerprint != topology.fingerprint:
+        described = runs.topology(one.fingerprint)
+        problem = _different(same, one, described, _filled(commits, behind=one), topic)
+        if problem is not None:
+            raise problem
+    plan = runs.plan_of(one)
+    if plan.leeway is not None:
+        what = f"the run of commit {one.commit} let late records in"
+        step = "explain a result that rests on later records alone, or one of before as of then: --commit N"
+        raise ConfigurationError(what, job=one.job, next_step=step)
+    return plan
 
 
 def _sources(warehouse: Storage, commits: Sequence[Commit]) -> dict[str, SourceTopic]:

@@ -20,6 +20,7 @@ from statelib.operators.base import (
     WindowedOperator,
 )
 from statelib.operators.mappers.fields import ALL
+from statelib.operators.suppress.operator import RunningSuppress, Suppress
 from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
 from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
@@ -27,6 +28,7 @@ from statelib.stores.backend import WriteBatch
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.task.sampling import Sampling
 from statelib.topology import Processor, Sink, Source, addressed_name
+from statelib.topology.leeway import with_leeway
 from statelib.topology.paths import paths_through
 from statelib.topology.projection import wanted_fields
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.documents.plans import Leeway
     from statelib.operators.base import Operator
     from statelib.operators.changelog import Changelog
     from statelib.operators.late_records import LateRecords
@@ -96,6 +99,7 @@ class Graph:
         tap: Told what each node forwards, and what reaches each sink; None: nobody asks. Then no update of a window is
             spared.
         sample: The keys of which results are wanted; None: all.
+        leeway: What some operators let in that the topology does not; None: nothing.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class Graph:
         spent: NodeSeconds | None = None,
         tap: Tap | None = None,
         sample: KeySample | None = None,
+        leeway: Leeway | None = None,
     ) -> None:
         self._backend = backend
         self._spent = spent
@@ -142,7 +147,7 @@ class Graph:
                 changelogs or {},
                 wanted[processor.name] if only_wanted else ALL,
             )
-            self.operators[processor.name] = processor.spec.build(context)
+            self.operators[processor.name] = with_leeway(processor, leeway).build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
         self._paths = paths_through(self.nodes)
@@ -151,7 +156,7 @@ class Graph:
         # What is taken for the sake of time depends on all that comes of the sample.
         self._order = [*of_all, *(node for node in self.nodes if node not in of_all)]
         self._first_sampled = len(of_all)
-        if tap is None:
+        if tap is None and leeway is None:  # with some, windows take records whose final results have been given
             self._condense()
 
     def _condense(self) -> None:
@@ -199,6 +204,24 @@ class Graph:
             for name, batch in arrived.items():
                 self._tap(name, batch)
         return arrived
+
+    def let_go(self, nodes: Sequence[str], nothing: Sequence[Records]) -> dict[str, Batch]:
+        """What some nodes hold for the sake of leeway alone; their parents have nothing more to give.
+
+        Args:
+            nodes: Their names.
+            nothing: No records, of the types of each source.
+        """
+        empty = self.forwarded_of_nothing(nothing)
+        held: dict[str, Batch] = {}
+        for node in self.nodes:
+            operator = self.operators.get(node.name)
+            if node.name not in nodes or not isinstance(node, Processor):
+                continue
+            if isinstance(node.spec, Suppress) and isinstance(operator, RunningSuppress):
+                with self.placing(node.name, None):
+                    held[node.name] = operator.let_go([empty[parent] for parent in node.parents], node.spec)
+        return held
 
     def seal(self, nodes: Sequence[str], nothing: Sequence[Records]) -> dict[str, Batch]:
         """Seals some nodes whose parents have nothing more to give: see `HoldingOperator.seal`.

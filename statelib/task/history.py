@@ -151,6 +151,7 @@ class _Replay:
             semantics=work.settings.semantics,
             partition=work.planned.partition,
             wanted=self._fields,
+            leeway=work.leeway,
         )
         by_topic = {source.topic: graph.metrics[source.name] for source in work.sub_topology.all_sources}
         quarantine = Quarantine(work.settings.on_bad_record, by_topic)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from statelib.documents.plans import Leeway
     from statelib.records.batch import Batch
     from statelib.task.graph import NodeSeconds
     from statelib.task.history import History
@@ -147,6 +148,7 @@ class _Task:
             changelogs={store: changelog for store, (changelog, _) in self._changelogs.items()},
             spent=spent,
             sample=None if work.sample_keys is None else KeySample(work.sample_keys),
+            leeway=work.leeway,
         )
         by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
@@ -187,7 +189,10 @@ class _Task:
                 phases.end("spill")
             order_time = merged.last_order_time
         if work.end_of_input == "seal":
-            self._seal(order_time)
+            self._seal(order_time, None)
+            phases.end("process")
+        elif work.leeway is not None and work.leeway.ends:
+            self._seal(order_time, work.leeway)
             phases.end("process")
         self._deliver_aside()  # what was logged before the first record
         sink_files = tuple(file for sink in self._all_archive_sinks for file in sink.close())
@@ -246,10 +251,11 @@ class _Task:
         metrics.account("written", written)
         metrics.drop("null-key", len(batch) - written)
 
-    def _seal(self, order_time: int) -> None:
-        """Lets go what the operators hold; ``order_time``: of the last record taken up."""
+    def _seal(self, order_time: int, leeway: Leeway | None) -> None:
+        """Lets go what the operators hold; ``order_time``: of the last record taken up; ``leeway``: see `seal`."""
         nothing, partition = self._inputs.nothing, self._work.planned.partition
-        for name, sealed in seal(self._graph, nothing, self._clock, partition=partition, order_time=order_time).items():
+        let_go = seal(self._graph, nothing, self._clock, partition=partition, order_time=order_time, leeway=leeway)
+        for name, sealed in let_go.items():
             self._deliver(name, sealed.batch, partial(attrgetter("order_time"), sealed))
         self._deliver_aside()
 

@@ -4,6 +4,8 @@ Nodes are sealed in *waves*: first those that hold results and have none such ab
 passes through the nodes below like any other records; then the next ones. So everything that could still change a
 result has reached it before it leaves.
 
+What is held for the sake of leeway alone (`statelib.topology.leeway`) is let go in the same way.
+
 What is let go is ordered by the stream time at which it would have left, which is its order time as well: tasks behind
 a repartition topic take it up after what the slice had before, and meet what all upstreams let go in the order of event
 time. No clock is moved: what comes out is late further down only where it would be as the input goes on.
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.documents.plans import Leeway
     from statelib.operators.base import Operator
     from statelib.task.graph import Graph
     from statelib.task.merge import TaskClock
@@ -46,7 +49,13 @@ class SealedRecords:
 
 
 def seal(
-    graph: Graph, nothing: Sequence[Records], clock: TaskClock, *, partition: int, order_time: int
+    graph: Graph,
+    nothing: Sequence[Records],
+    clock: TaskClock,
+    *,
+    partition: int,
+    order_time: int,
+    leeway: Leeway | None = None,
 ) -> dict[str, SealedRecords]:
     """Seals every node of a task that has taken up all its input.
 
@@ -56,6 +65,7 @@ def seal(
         clock: Numbers what is let go.
         partition: The task's.
         order_time: That of the last record that was taken up, ms: what is let go comes after it.
+        leeway: What is held for its sake is let go, and nothing is sealed; None: everything is.
 
     Returns:
         By sink node.
@@ -64,7 +74,10 @@ def seal(
     due = [np.empty(0, dtype=np.int64)]
     first = clock.next_sequence
     for wave in waves(graph.nodes, graph.operators):
-        held = graph.seal(wave, nothing)
+        if leeway is None:
+            held = graph.seal(wave, nothing)
+        else:
+            held = graph.let_go([name for name in wave if name in leeway.nodes], nothing)
         times, ranks = _in_turn([batch.sequence for batch in held.values()])
         uptake = _uptake(times, clock, partition)
         sealed = {

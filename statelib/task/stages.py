@@ -169,6 +169,7 @@ class Stages:
             sub_topology=sub_topology,
             planned=planned,
             ordinal=ordinal,
+            leeway=of.leeway,
             source_files=self._source_files(sub_topology, planned, of),
             repartitions=tuple(
                 file for file in written if file.topic in wanted and file.partition == planned.partition

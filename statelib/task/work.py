@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.documents.manifests import CommittedTask, RepartitionFile
-    from statelib.documents.plans import PlannedTask
+    from statelib.documents.plans import Leeway, PlannedTask
     from statelib.documents.topologies import Evolution
     from statelib.settings.max_future import OnFutureRecord
     from statelib.settings.semantics import EndOfInput, Semantics
@@ -114,6 +114,7 @@ class TaskWork:
         history: What the task replays before, slice by slice, so that stores can be filled: of its sub-topology what
             leads to these (`statelib.task.history`). Empty: nothing.
         sample_keys: The share of the keys of which results are wanted (`statelib.task.sampling`); None: all.
+        leeway: What some of its operators let in that the topology does not; None: nothing.
         kept_as: The digest of all that decides what the task makes, under which its outcome is kept
             (`statelib.commits.run.kept`); None: it is not.
     """
@@ -135,6 +136,7 @@ class TaskWork:
     evolution: Evolution | None = None
     history: tuple[TaskWork, ...] = ()
     sample_keys: float | None = None
+    leeway: Leeway | None = None
     kept_as: str | None = None
 
     @property

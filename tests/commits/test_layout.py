@@ -230,9 +230,9 @@ def test_document_bytes():
         tasks=(PlannedTask(task_id="0_0", sub_topology=0, partition=0, sources=(source,)),), sink_partitions={"s": 2},
     )  # fmt: skip
     assert b"".join(plan.encode().split()) == (
-        b'{"begun_anew":null,"checksum":"81663b92aca02599df5f249f4000a1689316a174bf44238427725e7c84665b28",'
+        b'{"begun_anew":null,"checksum":"e7e5f288a683a188826654296726abaa7c2e395ec85c13815acc0bda456ef1da",'
         b'"commit":1,"created_at_ms":8,"end_of_input":"hold","evolution":null,"fingerprint":"f","forked_from":null,"format_version":9,'
-        b'"future_records":[],"job":"j","max_future":null,"repaired_by":null,"rolled_back_to":null,"run_id":"00000001-1","sample_keys":null,"semantics":null,'
+        b'"future_records":[],"job":"j","leeway":null,"max_future":null,"repaired_by":null,"rolled_back_to":null,"run_id":"00000001-1","sample_keys":null,"semantics":null,'
         b'"sink_partitions":{"s":2},"sources":[],"taken_over":null,"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
         b'"records":5,"start_offset":3,"topic":"t"}],"sub_topology":0,"task_id":"0_0"}],"unseen":[],"until_ms":7}'
     )

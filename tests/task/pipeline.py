@@ -21,7 +21,7 @@ from statelib.commits.run.commit import commit
 from statelib.commits.run.plan import NothingToDo, plan
 from statelib.commits.run.stage import stage
 from statelib.documents.manifests import Audit, Staged
-from statelib.documents.plans import Plan
+from statelib.documents.plans import Leeway, Plan
 from statelib.storage import Storage
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
@@ -121,6 +121,7 @@ class Pipeline:
         migrate_stores: Sequence[str] = (),
         end_offsets: EndOffsets | None = None,
         fill_stores: Sequence[str] = (),
+        leeway: Leeway | None = None,
     ) -> Plan | NothingToDo:
         """Plans a slice."""
         return plan(
@@ -138,6 +139,7 @@ class Pipeline:
             changelogs=self._changelogs,
             max_future=self._max_future,
             sample_keys=self._sample_keys,
+            leeway=leeway,
         )
 
     def _described(self, archives: Mapping[str, TopicArchive]) -> TopologyDescription:
@@ -151,9 +153,10 @@ class Pipeline:
         migrate_stores: Sequence[str] = (),
         end_offsets: EndOffsets | None = None,
         fill_stores: Sequence[str] = (),
+        leeway: Leeway | None = None,
     ) -> Staged | NothingToDo:
         """One slice, committed and published; every record must be accounted for."""
-        planned = self.plan(until_ms, end_of_input, reset_stores, migrate_stores, end_offsets, fill_stores)
+        planned = self.plan(until_ms, end_of_input, reset_stores, migrate_stores, end_offsets, fill_stores, leeway)
         if isinstance(planned, NothingToDo):
             return planned
         staged = stage(self.warehouse, planned, self.replay(planned))

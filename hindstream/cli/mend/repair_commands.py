@@ -36,6 +36,15 @@ def repair(
         str | None,
         typer.Option(metavar="JOB", help="The job's own file, as FILE.py:NAME, if it is not JOB."),
     ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keys",
+            metavar="KEY",
+            help="A key that may change, in each of its windows; may be given more than once. If another would change,"
+            " nothing is published. Default: any may.",
+        ),
+    ] = None,
     keep: Annotated[
         str | None, typer.Option(metavar="NAME", help="Keep the fork, under this name. Default: it is dropped.")
     ] = None,
@@ -46,6 +55,10 @@ def repair(
     settings: Assignments = None,
     engine: Engine = None,
     *,
+    late: Annotated[
+        bool,
+        typer.Option("--late", help="JOB is the job's own file: let in what came too late for its windows."),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     supersede: Annotated[bool, typer.Option("--supersede", help="Abandon an open run.")] = False,
 ) -> None:
@@ -63,5 +76,16 @@ def repair(
 
     given = given_settings(settings, warehouse=warehouse, engine=engine)
     fork = keep or f"repair-{secrets.token_hex(4)}"
-    wanted = Wanted(job, start, end, then, fork, keep=keep is not None, yes=yes, supersede=supersede)
+    wanted = Wanted(
+        job=job,
+        start=start,
+        end=end,
+        then=then,
+        keys=tuple(keys or ()),
+        late=late,
+        fork=fork,
+        keep=keep is not None,
+        yes=yes,
+        supersede=supersede,
+    )
     repair_job(wanted, Asked((), None, rules_of((), ()), limit, page), given, output=output)

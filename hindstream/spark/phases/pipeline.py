@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from statelib.commits import Maintained, Published
     from statelib.commits.sources.checks import EndOffsets
     from statelib.documents.manifests import Audit, Commit, Staged
-    from statelib.documents.plans import Plan
+    from statelib.documents.plans import Leeway, Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
@@ -65,6 +65,7 @@ def run_slice(
     until_ms: int | None = None,
     *,
     end_offsets: EndOffsets | None = None,
+    leeway: Leeway | None = None,
     with_report: bool = True,
 ) -> SliceResult | NothingToDo:
     """Plans, replays, audits, commits, publishes, maintains and reports one slice.
@@ -74,6 +75,7 @@ def run_slice(
         settings: See `Settings`.
         until_ms: End of the slice in event time; None: ``settings.until``, which may be none too: all there is.
         end_offsets: The slice ends before these offsets instead: see `statelib.commits.run.plan`.
+        leeway: What it lets in that the topology does not: see `statelib.topology.leeway`.
         with_report: Whether to write the reports: those of a job that is dropped at once are read by nobody.
 
     Returns:
@@ -85,7 +87,7 @@ def run_slice(
     if until_ms is not None:
         settings = settings.model_copy(update={"until": until_ms})
     watch = _Stopwatch()
-    planned = watch.time("plan", lambda: plan.run(job, settings, end_offsets=end_offsets))
+    planned = watch.time("plan", lambda: plan.run(job, settings, end_offsets=end_offsets, leeway=leeway))
     if isinstance(planned, NothingToDo):
         _finish(job, settings, planned.head, with_report=with_report)
         return planned

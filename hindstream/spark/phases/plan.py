@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from statelib.commits.sources.checks import EndOffsets
-    from statelib.documents.plans import Plan
+    from statelib.documents.plans import Leeway, Plan
     from statelib.documents.topologies import TopologyDescription
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
@@ -40,10 +40,11 @@ def run(
     run_id: str | None = None,  # noqa: ARG001
     *,
     end_offsets: EndOffsets | None = None,
+    leeway: Leeway | None = None,
 ) -> Plan | NothingToDo:
     """Plans the slice that ends at ``settings.until``, and with ``settings.end_of_input`` maybe the whole input.
 
-    ``end_offsets``: it ends there instead.
+    ``end_offsets``: it ends there instead. ``leeway``: what it lets in that the topology does not.
 
     A run that was killed between commit and publish has left a commit unseen; it is published first, because the next
     run may find nothing to do and end here.
@@ -61,7 +62,7 @@ def run(
     check_expectations(job, warehouse, settings.semantics)
     head = CommitLog(warehouse, job.name).head()
     planned = planner(job, settings, warehouse)(
-        until_ms=settings.until_ms, end_offsets=end_offsets, end_of_input=settings.end_of_input
+        until_ms=settings.until_ms, end_offsets=end_offsets, end_of_input=settings.end_of_input, leeway=leeway
     )
     for note in changed_by_others(warehouse, head) if head else ():
         _log.warning("%s: %s", job.name, note)

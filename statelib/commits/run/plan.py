@@ -34,7 +34,7 @@ from statelib.commits.topologies.fill import check_history
 from statelib.commits.topologies.renamed_changelogs import copy_changelogs
 from statelib.commits.topologies.settle import settle_topology
 from statelib.documents.places import topic_and_partition
-from statelib.documents.plans import Plan, SourceRange
+from statelib.documents.plans import Leeway, Plan, SourceRange
 from statelib.errors.counted import counted
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
@@ -108,6 +108,7 @@ def plan(
     recreated_sources: Collection[str] = (),
     max_future: MaxFuture | None = None,
     sample_keys: float | None = None,
+    leeway: Leeway | None = None,
     holder: str | None = None,
     dry_run: bool = False,
 ) -> Plan | NothingToDo:
@@ -136,6 +137,7 @@ def plan(
             records at the same offsets: who says so answers for it.
         max_future: Which records are from the future, and end no slice; None: none is.
         sample_keys: The share of the keys that are replayed (`statelib.topology.sampled`); None: all.
+        leeway: What some operators let in that the topology does not (`statelib.topology.leeway`); None: nothing.
         holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
         dry_run: Nothing is stored: to see what would be planned.
 
@@ -212,6 +214,7 @@ def plan(
                 sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs, evolution),
                 created_at_ms=now_ms,
                 sample_keys=sample_keys,
+                leeway=leeway,
                 max_future=max_future,
                 future_records=future_records,
             ),

@@ -19,6 +19,7 @@ from statelib.commits.expiry import oldest_restorable
 from statelib.commits.layout import Runs
 from statelib.commits.lineage import lineage
 from statelib.documents.document import Data
+from statelib.documents.plans import Leeway
 from statelib.errors.kinds import ConfigurationError
 from statelib.topics.slices import plan_slice
 
@@ -41,6 +42,7 @@ class Side(Data):
         commit: That commit; 0: it replays from the beginning.
         ends: Where its slices end.
         seals: Whether the last slice seals, as the job's did.
+        leeway: What it lets in that its topology does not; None: nothing.
     """
 
     fork: str
@@ -48,6 +50,12 @@ class Side(Data):
     commit: int
     ends: tuple[dict[str, dict[int, int]], ...]
     seals: bool
+    leeway: Leeway | None = None
+
+    def leeway_of(self, number: int) -> Leeway | None:
+        """That of a slice; the first is 1. It ends with the last one."""
+        is_over = self.leeway is not None and self.leeway.accepted_ms > 0 and number == len(self.ends)
+        return self.leeway.model_copy(update={"ends": True}) if self.leeway is not None and is_over else self.leeway
 
 
 class Trial(Data):
@@ -115,7 +123,15 @@ def plan_trial(
 
 
 def plan_interval(
-    warehouse: Storage, job: str, new: Topology, then: Topology, fork: str, *, start_ms: int, end_ms: int
+    warehouse: Storage,
+    job: str,
+    new: Topology,
+    then: Topology,
+    fork: str,
+    *,
+    start_ms: int,
+    end_ms: int,
+    leeway: Leeway | None = None,
 ) -> Trial:
     """Plans to replay an interval with another version, and what came before and after it with the job as it is.
 
@@ -131,11 +147,17 @@ def plan_interval(
         fork: What the fork is to be called.
         start_ms: When the interval begins. The fork goes on from a commit as by ``start_ms`` of `plan_trial`.
         end_ms: When it ends.
+        leeway: What is let in within the interval; the windows for it are kept from before. None: nothing.
 
     Raises:
         ConfigurationError: See `plan_trial`.
     """
-    return _Planner(warehouse, job, None).interval(new, then, fork, start_ms, end_ms)
+    return _Planner(warehouse, job, None).interval(new, then, fork, start_ms, end_ms, leeway)
+
+
+def runs_within(warehouse: Storage, job: str, start_ms: int, end_ms: int) -> tuple[Commit, ...]:
+    """The job's runs that took something up in an interval, as `plan_interval` has it; those of a fork's job, too."""
+    return _Planner(warehouse, job, None).within(start_ms, end_ms)
 
 
 class _Planner:
@@ -171,26 +193,42 @@ class _Planner:
             job=self._job, new=side, old=self._side(old_name(fork), old, past, self._base(past), end_ms), at=None
         )
 
-    def interval(self, new: Topology, then: Topology, fork: str, start_ms: int, end_ms: int) -> Trial:
+    def interval(
+        self, new: Topology, then: Topology, fork: str, start_ms: int, end_ms: int, leeway: Leeway | None
+    ) -> Trial:
         """See `plan_interval`."""
         self._check_order(start_ms, end_ms)
         past = self._history
-        base = self._base(past, start_ms)
+        # A window that takes a late record of the interval has begun after this commit.
+        base = self._base(past, start_ms if leeway is None else start_ms - leeway.kept_ms)
         runs: Sequence[Commit] = past if base is None else past[past.index(base) + 1 :]
         whole = self._side(fork, new, past, base, None)
         came_to = {} if base is None else base.source_offsets()
         before: tuple[EndOffsets, ...] = ()
-        if new.fingerprint != then.fingerprint:  # else one file replays both
+        if leeway is not None or new.fingerprint != then.fingerprint:  # else one file replays both
             before, runs = self._split(runs, came_to, then, start_ms)
         begins = before[-1] if before else came_to
         ends, behind = self._split(runs, begins, new, end_ms)
-        side = whole.model_copy(update={"ends": ends, "seals": whole.seals and not behind})
+        side = whole.model_copy(update={"ends": ends, "seals": whole.seals and not behind, "leeway": leeway})
         if not ends or not self._is_something(side, new, begins):
             raise self._nothing_between()
-        first = whole.model_copy(update={"ends": before, "seals": False}) if before else None
+        kept = None if leeway is None else leeway.model_copy(update={"accepted_ms": 0})
+        first = whole.model_copy(update={"ends": before, "seals": False, "leeway": kept}) if before else None
         rest = whole.model_copy(update={"ends": self._ends(then, behind, None)}) if behind else None
         at = (past[-1].job, past[-1].commit)
         return Trial(job=self._job, new=side, old=None, at=at, before=first, then=rest)
+
+    def within(self, start_ms: int, end_ms: int) -> tuple[Commit, ...]:
+        """See `runs_within`."""
+        self._check_order(start_ms, end_ms)
+        runs = zip([None, *self._history], self._history, strict=False)
+        return tuple(
+            run
+            for before, run in runs
+            if run.instead_of_replay is None
+            and not self._is_before(run, start_ms)
+            and (before is None or self._is_before(before, end_ms))
+        )
 
     def _check_order(self, start_ms: int | None, end_ms: int | None) -> None:
         if start_ms is not None and end_ms is not None and end_ms <= start_ms:

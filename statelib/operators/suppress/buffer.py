@@ -180,13 +180,22 @@ class TimeOrderedBuffer:
             self._tidy(slots, pool)
         return left, failed
 
-    def drain(self) -> Departures | None:
-        """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
+    def drain(self, wait_ms: int | None = None) -> Departures | None:
+        """Takes everything out, as if stream time went on for ever; None if nothing was ever put.
+
+        Args:
+            wait_ms: From now on, keys wait no longer than that: what has waited for so long is taken out, nothing else.
+        """
         if self.figure("spilled_records"):
             self._take_in(self._store.everything(self._horizon_ms))
         if self._pool is None:
             return None
         slots = self._buffer.drain(self._context.keys)
+        if wait_ms is not None:
+            self._wait_ms = wait_ms
+            is_due = slots["time"] <= self._horizon_ms
+            self._buffer.insert(slots[~is_due], self._context.keys)
+            slots = slots[is_due]
         left = self._left(slots, np.zeros(len(slots), dtype=np.int64), self._pool)
         self._tidy(slots, self._pool)
         return left

@@ -255,6 +255,19 @@ class RunningSuppress:
         self._measure_overtime(left, due)
         return self._emit(left, batch, due)
 
+    def let_go(self, nothing: Sequence[Batch], own: Suppress) -> Batch:
+        """What would not wait any more by other parameters, which count from now on. Nothing is put after that.
+
+        Args:
+            nothing: See `seal`; so is what is given.
+            own: The same but for how long keys wait: not longer.
+        """
+        (batch,) = nothing
+        wait_ms = own.wait_ms(self._context.semantics)
+        left = self._buffer.drain(wait_ms)
+        self._measure()
+        return batch if left is None else self._emit(left, batch, left.time + wait_ms)
+
     def flush(self, write: WriteBatch) -> None:
         """Writes what has come or changed since the last flush."""
         self._held.flush(write)

@@ -50,6 +50,18 @@ def run_of(folder, name, wrong_from) -> Pipeline:
     return right
 
 
+def late_job(folder, name: str, file: str) -> Pipeline:
+    """A job of windows that was a record short, which came late."""
+    (folder / f"{name}.py").write_text(file)
+    made = Pipeline(folder / name, load_job(f"{folder}/{name}.py:job").topology, "counting")
+    records = [(f"k{n % 3}", n, n * 1000) for n in range(100)]
+    records[62:62] = [("k0", 0, 59_000)]
+    made.archive("views", records, (pa.string(), pa.int64()), partitions=1)
+    for cut in CUTS:
+        made.run(cut)
+    return made
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "right.py").write_text(FILE)
@@ -99,17 +111,7 @@ def test_a_job_that_was_wrong_is_repaired(folder, start, wrong_from, begins):
 
 def test_late_records_are_let_in_by_a_longer_grace_period(folder):
     """What was final when they came is corrected, window by window."""
-    jobs = {}
-    (folder / "short.py").write_text(SHORT)
-    (folder / "longer.py").write_text(LONGER)
-    for name in ("short", "longer"):
-        jobs[name] = made = Pipeline(folder / name, load_job(f"{folder}/{name}.py:job").topology, "counting")
-        records = [(f"k{n % 3}", n, n * 1000) for n in range(100)]
-        records[62:62] = [("k0", 0, 59_000)]
-        made.archive("views", records, (pa.string(), pa.int64()), partitions=1)
-        for cut in CUTS:
-            made.run(cut)
-    job, never = jobs["short"], jobs["longer"]
+    job, never = late_job(folder, "short", SHORT), late_job(folder, "longer", LONGER)
     fill = "fill_stores=KSTREAM-AGGREGATE-STATE-STORE-0000000001"
     assert newest(job) != newest(never)
     done = called(job, "repair", "longer.py:job", "--from", "50000", "--set", fill, "--yes")
@@ -117,6 +119,63 @@ def test_late_records_are_let_in_by_a_longer_grace_period(folder):
     assert "goes on from commit 2" in done.output
     assert "it has written 1 to counts." in done.output
     assert newest(job) == newest(never)
+
+
+def test_late_records_are_let_in_by_the_jobs_own_file(folder):
+    job, never = late_job(folder, "short", SHORT), late_job(folder, "longer", LONGER)
+    assert newest(job) != newest(never)
+    done = called(job, "repair", "short.py:job", "--from", "60000", "--late", answer="y\n")
+    assert done.exit_code == 0, done.output
+    assert "goes on from commit 2" in done.output  # for the windows that the record may meet
+    assert "Then short.py:job replays what came from 1970-01-01T00:01:00.000Z on; 1 slice." in done.output
+    assert "a window was closed for a record 1 time; the latest was 2 s late." in done.output
+    assert "it has written 1 to counts." in done.output
+    assert newest(job) == newest(never)
+    again = called(job, "repair", "short.py:job", "--from", "60000", "--late", "--yes")
+    assert "its sinks were right, and get no record" in again.output, again.output
+    assert called(job, "run", "short.py:job").exit_code == 0
+    never.run()
+    assert newest(job) == newest(never)
+
+
+def test_late_records_of_another_time_stay_out(folder):
+    job = late_job(folder, "short", SHORT)
+    for interval in (("--from", "20000", "--to", "40000"), ("--from", "80000")):
+        done = called(job, "repair", "short.py:job", *interval, "--late", "--yes", caught=True)
+        assert re.search("no window of this interval was closed|nothing lies between", str(done.exception))
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (("longer.py:job",), "the file is not what the job runs, and late records are let in by the job's own file"),
+    (("short.py:job", "--then", "short.py:job"), "late records are let in by the job's own file"),
+])  # fmt: skip
+def test_late_records_need_the_jobs_own_file(folder, arguments, says):
+    job = late_job(folder, "short", SHORT)
+    (folder / "longer.py").write_text(LONGER)
+    done = called(job, "repair", *arguments, "--from", "60000", "--late", "--yes", caught=True)
+    assert says in str(done.exception)
+    assert forks_of(job.warehouse, "counting") == ()
+
+
+def test_only_the_keys_that_are_named_change(folder):
+    job = late_job(folder, "short", SHORT)
+    before = files(job)
+    refused = called(job, "repair", "short.py:job", "--from", "60000", "--late", "--keys", "k1", "--yes", caught=True)
+    assert "other keys would change: in counts 1 difference of k0" in str(refused.exception)
+    assert files(job) == before
+    done = called(job, "repair", "short.py:job", "--from", "60000", "--late", "--keys", "k1", "--keys", "k0", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "it has written 1 to counts." in done.output
+
+
+def test_keys_are_a_bound_of_every_sink(folder):
+    """Of one with windows the key without them counts, of others all of it."""
+    job = run_of(folder, "job", 2)
+    options = ("--from", "41000", "--yes")
+    refused = called(job, "repair", "right.py:job", *options, "--keys", "k0", caught=True)
+    assert re.search(r"in counts 2 differences of k\d, k\d; in large \d+ differences of k", str(refused.exception))
+    done = called(job, "repair", "right.py:job", *options, "--keys", "k0", "--keys", "k1", "--keys", "k2")
+    assert done.exit_code == 0, done.output
 
 
 def test_no_leaves_all_as_it_was(folder):

@@ -1,0 +1,78 @@
+"""How late the records of an interval were, and so which leeway lets all of them in (`statelib.topology.leeway`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.commits.layout import Runs
+from statelib.commits.versions.trials import runs_within
+from statelib.documents.plans import Leeway
+from statelib.errors.kinds import ConfigurationError
+from statelib.topology.leeway import may_have_leeway
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.storage import Storage
+    from statelib.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class LateInterval:
+    """What the runs of an interval turned away.
+
+    Attributes:
+        leeway: With which no window turns anything away.
+        turned_away: How often a window was closed for a record that came late.
+        latest_ms: How late the latest record was.
+        stay_out: By node that has no leeway, how many records it dropped for being late. They stay out.
+    """
+
+    leeway: Leeway
+    turned_away: int
+    latest_ms: int
+    stay_out: Mapping[str, int]
+
+
+def late_interval(warehouse: Storage, job: str, topology: Topology, start_ms: int, end_ms: int) -> LateInterval:
+    """What the runs that took up an interval say of late records.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job.
+        topology: What it runs.
+        start_ms: When the interval begins.
+        end_ms: When it ends.
+
+    Raises:
+        ConfigurationError: Nothing was late that can be let in, or a run's figures are gone.
+        CorruptedDataError: They are damaged.
+    """
+    kept_ms = may_have_leeway(topology)
+    turned_away, latest_ms = 0, 0
+    stay_out: Counter[str] = Counter()
+    for run in runs_within(warehouse, job, start_ms, end_ms):
+        staged = Runs(warehouse, run.job).staged(run.run_id)
+        if staged is None:
+            what = "the figures of a run of this interval are gone, so nobody knows how late its records were"
+            step = "repair with a file that has a longer grace period"
+            raise ConfigurationError(what, job=run.job, run=run.run_id, next_step=step)
+        for task in staged.tasks:
+            for node, metrics in task.metrics.items():
+                late = metrics.counters.get("late-record-drop", 0)
+                if node in kept_ms and late:
+                    turned_away += late
+                    latest_ms = max(latest_ms, metrics.lateness.max_ms)
+                elif node not in kept_ms:
+                    stay_out[node] += metrics.accounts.get("late", 0) + metrics.accounts.get("refused", 0)
+    left_out = {node: records for node, records in stay_out.items() if records}
+    if not turned_away:
+        what = "no window of this interval was closed for a record that came late"
+        if left_out:
+            what += f"; what {', '.join(left_out)} dropped can be let in by another file alone"
+        step = "see in which runs records were late: hindstream status; or give a file with a longer grace period"
+        raise ConfigurationError(what, job=job, setting="--late", next_step=step)
+    leeway = Leeway(nodes=tuple(sorted(kept_ms)), kept_ms=latest_ms + max(kept_ms.values()), accepted_ms=latest_ms)
+    return LateInterval(leeway, turned_away, latest_ms, left_out)
