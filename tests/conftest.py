@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 
+# Settings of who runs the tests are none of theirs; what is left says how to run them.
+for _name in [name for name in os.environ if name.startswith("HINDSTREAM_")]:
+    if _name not in {"HINDSTREAM_PYTHON", "HINDSTREAM_JAVA", "HINDSTREAM_TEST_WORKERS", "HINDSTREAM_AIRFLOW_HOME"}:
+        del os.environ[_name]
 # Set before anything is imported that reads them. ./dev has set them already; this is for a pytest started by hand.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".venv" / "numba-cache"))
 os.environ.setdefault("AIRFLOW_HOME", str(ROOT / ".venv" / "airflow"))
