@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 
 # Settings of who runs the tests are none of theirs; what is left says how to run them.
 for _name in [name for name in os.environ if name.startswith("HINDSTREAM_")]:
-    if _name not in {"HINDSTREAM_PYTHON", "HINDSTREAM_JAVA", "HINDSTREAM_TEST_WORKERS", "HINDSTREAM_AIRFLOW_HOME"}:
+    if _name.removeprefix("HINDSTREAM_") not in {"PYTHON", "JAVA", "TEST_WORKERS", "AIRFLOW_HOME", "OPENLINEAGE_SPEC"}:
         del os.environ[_name]
 # Set before anything is imported that reads them. ./dev has set them already; this is for a pytest started by hand.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".venv" / "numba-cache"))

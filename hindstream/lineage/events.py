@@ -28,13 +28,13 @@ from hindstream.lineage.source_code import source_code
 from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, Runs
 from statelib.commits.layout import topic_path
+from statelib.documents.plans import Plan
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import InputDataset
     from openlineage.client.generated.base import JobFacet
 
     from statelib.documents.manifests import Audit, Commit
-    from statelib.documents.plans import Plan
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
@@ -71,7 +71,7 @@ class RunEvents:
         facets = run_facets(self.settings, error, self.parent) | _nominal_time(plan, former)
         if audit is not None:
             facets["test"] = _tests(audit)
-        facets["hindstream"] = _own_facet(plan)
+        facets["hindstream"] = own_facet(plan)
         return self._event(
             state, at_ms, self._run(plan).run_id, self.job.name, "JOB", facets, data.inputs(audit), data.outputs()
         )
@@ -182,9 +182,11 @@ def _nominal_time(plan: Plan, former: Commit | None) -> dict[str, RunFacet]:
     return {"nominalTime": nominal_time_run.NominalTimeRunFacet(start, end)}
 
 
-def _own_facet(plan: Plan) -> RunFacet:
+def own_facet(of: Plan | Commit) -> RunFacet:
     """What only we know: under which names the warehouse has the run."""
-    known = {"runId": plan.run_id, "commit": plan.commit, "fingerprint": plan.fingerprint, "records": plan.records}
+    known: dict[str, object] = {"runId": of.run_id, "commit": of.commit, "fingerprint": of.fingerprint}
+    if isinstance(of, Plan):
+        known["records"] = of.records
     return cast("RunFacet", RunFacet().with_additional_properties(**known))
 
 

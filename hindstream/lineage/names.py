@@ -6,12 +6,19 @@ Source: OpenLineage's naming conventions for datasets, and its run ids, which ar
 from __future__ import annotations
 
 import hashlib
+import re
+from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from statelib.ingest.sources import delta_tables, iceberg_tables
+from statelib.ingest.sources.find import absolute, is_pattern
+from statelib.ingest.sources.queries import is_query
+
 _SAME_STORE = {"s3a": "s3", "gcs": "gs", "abfs": "abfss"}
 _KAFKA_PORT = 9092
+_VERSION = re.compile(r"@\d+$")
 
 
 class DatasetName(NamedTuple):
@@ -32,6 +39,28 @@ def dataset_at(uri: str) -> DatasetName:
         return DatasetName("inmemory://", rest.strip("/"))
     host, _, path = rest.partition("/")
     return DatasetName(f"{_SAME_STORE.get(scheme, scheme)}://{host}", path.strip("/"))
+
+
+def lake_source(source: str) -> DatasetName | None:
+    """What a source of files is called: a pattern by the folder of all that it matches, a table by its place.
+
+    Args:
+        source: See `statelib.ingest.sources.find`.
+
+    Returns:
+        None: a query, whose tables only Spark knows.
+    """
+    if is_query(source):
+        return None
+    for prefix in (iceberg_tables.PREFIX, delta_tables.PREFIX):
+        if source.startswith(prefix):
+            table = _VERSION.sub("", source.removeprefix(prefix))
+            if prefix == iceberg_tables.PREFIX and not iceberg_tables.is_path(table):
+                catalog, _, name = table.partition(".")
+                return DatasetName(f"iceberg://{catalog}", name)
+            return dataset_at(absolute(table))
+    plain = takewhile(lambda part: not is_pattern(part), absolute(source).split("/"))
+    return dataset_at("/".join(plain))
 
 
 def kafka_topic(bootstrap_servers: str, topic: str) -> DatasetName:

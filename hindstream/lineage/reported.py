@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from hindstream.lineage.wanted import emission_if_wanted, sent_before_return
@@ -25,14 +26,15 @@ from statelib.documents.plans import Plan
 from statelib.errors.kinds import FencedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from openlineage.client.event_v2 import RunEvent
 
     from hindstream.lineage.emission import Emission
     from hindstream.lineage.events import RunEvents, State
+    from statelib.documents.manifests import Commit
     from statelib.job.job import Job
-    from statelib.job.kafka_topic import KafkaTopic
+    from statelib.job.topics import Topic
     from statelib.settings.settings import Settings
 
 Phase = Literal["plan", "replay", "audit", "commit", "publish", "maintain"]
@@ -86,22 +88,52 @@ def published_late(job: Job, settings: Settings, commit: int) -> None:
         _Reporter("publish", job, settings, on_way, run_id).done(None)
 
 
+def change_told(made: Commit, settings: Settings, began_ms: int, changelogs: Sequence[str] = ()) -> None:
+    """Tells of a commit that replays nothing: a repair, a rollback, or what takes over from a live application.
+
+    Args:
+        made: The commit.
+        settings: See `Settings`.
+        began_ms: When the change began.
+        changelogs: Topics of Kafka that the state was taken from.
+    """
+    ended_ms = now_ms()
+    with sent_before_return(settings):
+        if (on_way := emission_if_wanted(settings)) is not None:
+            from hindstream.lineage.changes import of_change  # noqa: PLC0415 - an extra
+
+            on_way.submit(lambda: of_change(made, settings, began_ms, ended_ms, changelogs))
+
+
+@dataclass(slots=True)
+class Copying:
+    """What is known of a copy while it is made.
+
+    Attributes:
+        is_new: Whether there was anything to copy: if not, nobody is told.
+        records: How many there were; None: nobody has counted.
+    """
+
+    is_new: bool = True
+    records: int | None = None
+
+
 @contextmanager
-def copy_reported(topic: KafkaTopic, settings: Settings) -> Iterator[Callable[[], None]]:
-    """Tells of a copy of a topic of Kafka, unless it says, by a call of what it gets, that there was nothing new."""
-    is_new, began_ms, error = [True], now_ms(), None
+def copy_reported(topic: Topic, settings: Settings) -> Iterator[Copying]:
+    """Tells of what is copied into an archive, unless it says that there was nothing new."""
+    copying, began_ms, error = Copying(), now_ms(), None
     with sent_before_return(settings):
         try:
-            yield is_new.clear
+            yield copying
         except Exception as raised:
             error = str(raised)
             raise
         finally:
             ended_ms = now_ms()
-            if is_new and (on_way := emission_if_wanted(settings)) is not None:
+            if copying.is_new and (on_way := emission_if_wanted(settings)) is not None:
                 from hindstream.lineage.copies import of_copy  # noqa: PLC0415 - an extra
 
-                on_way.submit(lambda: of_copy(topic, settings, began_ms, ended_ms, error))
+                on_way.submit(lambda: of_copy(topic, settings, began_ms, ended_ms, error, copying.records))
 
 
 class _Reporter:

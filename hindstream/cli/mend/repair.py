@@ -18,6 +18,7 @@ from hindstream.cli.versions.diff import show_difference
 from hindstream.cli.versions.try_version import check_name_is_free, drop_dead, ended_by_signals, repairs_told, told
 from hindstream.console.numbers import count_text, duration_text
 from hindstream.console.results import Results
+from hindstream.lineage.reported import change_told
 from hindstream.runs import now_ms
 from hindstream.slices import time_ms
 from hindstream.trials.forks import begin, dropped_at_the_end
@@ -113,6 +114,7 @@ def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Outp
         question = f"Let {corrected.name} take the state of B, and publish these differences?"
         if not wanted.yes and not typer.confirm(question, err=True):
             raise typer.Exit(1)
+        began_ms = now_ms()
         with _scratch() as resources:
             done = repair(
                 warehouse,
@@ -124,6 +126,7 @@ def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Outp
                 supersede=wanted.supersede,
                 end_ms=end_ms,
             )
+        change_told(done.commit, settings, began_ms)
         out.say(_told(done))
         out.result({"job": corrected.name, "commit": done.commit.commit, "records": done.records})
 

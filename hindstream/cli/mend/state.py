@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hindstream.console.numbers import bytes_text, time_text
 from hindstream.console.results import Results
+from hindstream.lineage.reported import change_told
 from hindstream.runs import now_ms, open_warehouse, retention
 from hindstream.spark.migration import rebuild
 from hindstream.spark.placement.hosts import clean_hosts
@@ -142,7 +143,9 @@ def roll_back(
             return
         if not yes and not typer.confirm("Roll back?", err=True):
             raise typer.Exit(1)
-    made = rollback(warehouse, job, to, now_ms=now_ms(), supersede=supersede)
+    began_ms = now_ms()
+    made = rollback(warehouse, job, to, now_ms=began_ms, supersede=supersede)
+    change_told(made, settings, began_ms)
     out.say(f"{job}: commit {made.commit} is the head, a rollback to commit {to}; the next plan continues from there.")
     out.result({"job": job, "commit": made.commit, "rolled_back_to": to})
 

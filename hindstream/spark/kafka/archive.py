@@ -87,10 +87,9 @@ def archive_topics(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator
     carry_user_code()
     cluster = Cluster(settings)
     for topic in topics:
-        with copy_reported(topic, settings) as nothing_new:
+        with copy_reported(topic, settings) as copying:
             copied = _TopicArchiver(topic, cluster, settings).run()
-            if not copied.ranges:
-                nothing_new()
+            copying.is_new = bool(copied.ranges)
         yield copied
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.consumer import ChangelogReader
 from hindstream.kafka.stopped import committed_at_rest
+from hindstream.lineage.reported import change_told
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.phases.plan import described as describe
 from hindstream.spark.phases.task_work import task_settings
@@ -93,7 +94,7 @@ def take_over(job: Job, handover: Handover, settings: Settings, *, stopped: bool
     if handover.job != job.name:
         step = f"give the job of the hand-over, {handover.job}, or a hand-over of this one"
         raise ConfigurationError("the hand-over is of another job", job=job.name, next_step=step)
-    warehouse, holder = open_warehouse(settings), f"takeover-{handover.application_id}"
+    warehouse, holder, began_ms = open_warehouse(settings), f"takeover-{handover.application_id}", now_ms()
     done = taken_over_by(warehouse, job.name, handover.application_id)
     stores: tuple[StoreChangelog, ...] = ()
     if done is None:
@@ -117,6 +118,7 @@ def take_over(job: Job, handover: Handover, settings: Settings, *, stopped: bool
             raise RetryableError(what, group=handover.application_id, next_step="stop it, and run the same command")
         tasks = {task_id: of.task for task_id, of in made.items()}
         done = commit_taken_over(warehouse, plan, tasks, now_ms=now_ms())
+        change_told(done, settings, began_ms, [handover.changelog(name) for name in taken])
         stores = tuple(
             StoreChangelog(name, handover.changelog(name), sum(of.records.get(name, 0) for of in made.values()))
             for name in taken

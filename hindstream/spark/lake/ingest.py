@@ -6,6 +6,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from hindstream.console.progress import Progress as Shown
+from hindstream.lineage.reported import copy_reported
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.lake.query_results import QueryResults
 from statelib.checkpoint.scratch import ScratchFolder
@@ -45,6 +46,13 @@ def ingest(topic: LakeTopic, settings: Settings, *, progress: Progress = no_prog
         FencedError: Another load of the topic was quicker; what that has done stands.
         RetryableError: The lake, the warehouse or Spark did not answer.
     """
+    with copy_reported(topic, settings) as copying:
+        loaded = _ingested(topic, settings, progress)
+        copying.is_new, copying.records = loaded.number is not None, loaded.records
+        return loaded
+
+
+def _ingested(topic: LakeTopic, settings: Settings, progress: Progress) -> Loaded:
     warehouse, attempt = open_warehouse(settings), uuid.uuid4().hex[:15]
     with QueryResults(topic, warehouse, attempt, settings) as results:
         load = Load(

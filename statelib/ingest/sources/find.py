@@ -72,7 +72,7 @@ def find_files(
         if is_query(source):
             found.update({file.path: file for file in query_files(source, loaded, run_query)})
             continue
-        files = None if _PATTERN.search(source) else table_files(source, options, loaded)
+        files = None if is_pattern(source) else table_files(source, options, loaded)
         if files is None:
             files = list(_in_store(source, options) if is_url(source) else _here(source))
         if not files:
@@ -91,6 +91,11 @@ def absolute(source: str) -> str:
     if _SCHEME.match(path) or (prefix == iceberg_tables.PREFIX and not iceberg_tables.is_path(path)):
         return source
     return prefix + local_path(path)
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path, or a part of one, stands for many."""
+    return _PATTERN.search(path) is not None
 
 
 def _here(source: str) -> list[SourceFile]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hindstream.lineage.names import dataset_at, kafka_topic, run_uuid
+from hindstream.lineage.names import dataset_at, kafka_topic, lake_source, run_uuid
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,23 @@ def test_data_by_store_and_place(uri: str, namespace: str, name: str) -> None:
 )
 def test_topics_of_kafka_by_the_first_server(servers: str, namespace: str) -> None:
     assert kafka_topic(servers, "totals") == (namespace, "totals")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("/lake/2013.parquet", ("file", "/lake/2013.parquet")),
+        ("/lake/*/part-*.csv.gz", ("file", "/lake")),
+        ("s3://lake/flights/**/*.parquet", ("s3://lake", "flights")),
+        ("delta:s3://lake/orders@12", ("s3://lake", "orders")),
+        ("iceberg:/lake/orders@3051729675", ("file", "/lake/orders")),
+        ("iceberg:prod.shop.orders@3051729675", ("iceberg://prod", "shop.orders")),
+        ("abfss://box@account.dfs.core.windows.net/a", ("abfss://box@account.dfs.core.windows.net", "a")),
+        ("sql:SELECT 1", None),
+    ],
+)
+def test_sources_of_files(source: str, name: tuple[str, str] | None) -> None:
+    assert lake_source(source) == name
 
 
 def test_run_ids_are_of_version_7_and_always_the_same() -> None:

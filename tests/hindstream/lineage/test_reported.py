@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from openlineage.client import OpenLineageClient
 from typer.testing import CliRunner
@@ -19,11 +20,13 @@ from hindstream.cli.main import app
 from hindstream.lineage import emission, wanted
 from hindstream.lineage.reported import copy_reported
 from hindstream.runs import open_warehouse
+from hindstream.spark.lake.ingest import ingest
 from hindstream.spark.phases import audit, commit, pipeline, plan, publish, replay
 from statelib.commits import CommitLog
-from statelib.errors.kinds import InputError, RetryableError
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.job.job import Job, expect, load_job
 from statelib.job.kafka_topic import KafkaTopic
+from statelib.job.lake_topic import LakeTopic
 from tests.hindstream.lineage.receiver import Event, errors_of, receiver
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 from tests.hindstream.spark.orders_job import SINK
@@ -268,8 +271,8 @@ def test_copies_of_topics_of_kafka(settings: Settings, monkeypatch) -> None:
     with receiver(monkeypatch) as events:
         with copy_reported(topic, to_kafka):
             pass
-        with copy_reported(topic, to_kafka) as nothing_new:
-            nothing_new()
+        with copy_reported(topic, to_kafka) as copying:
+            copying.is_new = False
         with pytest.raises(InputError), copy_reported(topic, to_kafka):
             raise InputError("Kafka has deleted 1 offset", next_step="wait")
     names = ["archive.orders START", "archive.orders COMPLETE", "archive.orders START", "archive.orders FAIL"]
@@ -279,6 +282,42 @@ def test_copies_of_topics_of_kafka(settings: Settings, monkeypatch) -> None:
     assert (archive["namespace"], archive["name"]) == ("file", f"{settings.warehouse}/topics/orders")
     assert archive["facets"]["version"]["datasetVersion"] == "1"
     assert "Kafka has deleted 1 offset" in events[-1]["run"]["facets"]["errorMessage"]["message"]
+
+
+def test_files_of_a_lake(settings: Settings, monkeypatch, tmp_path: Path) -> None:
+    (tmp_path / "lake" / "day=1").mkdir(parents=True)
+    pq.write_table(orders(60), tmp_path / "lake" / "day=1" / "orders.parquet")
+    topic = LakeTopic("loaded", f"{tmp_path}/lake/*/*.parquet", key="key", timestamp="timestamp")
+    with receiver(monkeypatch) as events:
+        loaded = ingest(topic, settings)
+        ingest(topic, settings)  # nothing is new
+        with pytest.raises(ConfigurationError):
+            ingest(replace(topic, key="nothing"), settings.model_copy(update={"warehouse": f"{tmp_path}/other"}))
+    assert told(checked(events)) == [f"ingest.loaded {state}" for state in ("START", "COMPLETE", "START", "FAIL")]
+    (source,), (archive,) = events[1]["inputs"], events[1]["outputs"]
+    assert (source["namespace"], source["name"]) == ("file", f"{tmp_path}/lake")
+    assert (archive["namespace"], archive["name"]) == ("file", f"{settings.warehouse}/topics/loaded")
+    assert archive["outputFacets"]["outputStatistics"]["rowCount"] == loaded.records == 66
+    assert (
+        "no row has such a field (setting key, field nothing)" in events[-1]["run"]["facets"]["errorMessage"]["message"]
+    )
+
+
+def test_rollbacks(settings: Settings, job: Job, monkeypatch) -> None:
+    quiet = settings.model_copy(update={"openlineage": False})
+    for day in (1, 2):
+        pipeline.run_slice(job, quiet, day * DAY_MS)
+    given = ["--set", f"warehouse={settings.warehouse}", "--set", f"state_dir={settings.state_dir}"]
+    with receiver(monkeypatch) as events:
+        on = [*given, "--set", "openlineage=true"]
+        CliRunner().invoke(
+            app, ["state", "rollback", job.name, "--to", "1", "--yes", *on], catch_exceptions=False, obj={}
+        )
+    assert told(checked(events)) == [f"{job.name}.rollback START", f"{job.name}.rollback COMPLETE"]
+    (sink,) = events[1]["outputs"]
+    assert sink["name"].endswith(f"topics/{SINK}")
+    assert sink["facets"]["lifecycleStateChange"]["lifecycleStateChange"] == "OVERWRITE"
+    assert events[1]["run"]["facets"]["hindstream"]["commit"] == 3
 
 
 def test_what_is_tried_reaches_nobody(settings: Settings, job: Job, monkeypatch) -> None:

@@ -13,11 +13,13 @@ from typer.testing import CliRunner
 
 import hindstream as library
 from hindstream.cli.main import app
+from hindstream.lineage import emission
 from hindstream.report.history import History
 from hindstream.report.write import write_job_report
 from statelib import load_job
 from statelib.commits import CommitLog
 from statelib.commits.forks import forks_of
+from tests.hindstream.lineage.receiver import errors_of, receiver
 from tests.hindstream.test_trials import FILE as SHORT
 from tests.hindstream.test_trials import LONGER
 from tests.task.pipeline import Pipeline
@@ -288,6 +290,24 @@ def test_another_file_for_later_needs_a_time(folder):
     job = run_of(folder, "job", 2)
     refused = called(job, "repair", "right.py:job", "--from", "41000", "--then", "wrong.py:job", caught=True)
     assert "it is not said when the job goes on with the other file" in str(refused.exception)
+
+
+def test_openlineage_is_told(folder, monkeypatch):
+    job = run_of(folder, "job", 2)
+    for name in ("PARENT_ID", "ROOT_PARENT_ID", "CONTEXT", "NAMESPACE", "URL"):
+        monkeypatch.delenv(f"OPENLINEAGE_{name}", raising=False)
+    monkeypatch.setattr(emission, "_of_process", {})
+    with receiver(monkeypatch) as events:
+        options = ("--from", "41000", "--yes", "--set", "openlineage=true")
+        assert called(job, "repair", "right.py:job", *options).exit_code == 0
+    assert [(event["job"]["name"], event["eventType"]) for event in events] == [
+        ("counting.repair", "START"),
+        ("counting.repair", "COMPLETE"),
+    ]
+    assert [error for event in events for error in errors_of(event)] == []
+    written = {out["name"].rpartition("/")[2]: out["outputFacets"]["outputStatistics"] for out in events[1]["outputs"]}
+    assert written["counts"]["rowCount"] == 3
+    assert [source["name"].rpartition("/")[2] for source in events[1]["inputs"]] == ["views"]
 
 
 def test_on_spark(folder, spark, monkeypatch):
