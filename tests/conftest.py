@@ -45,7 +45,7 @@ logging.getLogger("py4j").setLevel(logging.ERROR)
 # `ci` gives every run the same examples, so a red test is the change's doing; `fast` gives fewer; `campaign` looks
 # for new ones.
 _slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("ci", max_examples=40, derandomize=True, deadline=None, suppress_health_check=_slow_is_fine)
+settings.register_profile("ci", max_examples=30, derandomize=True, deadline=None, suppress_health_check=_slow_is_fine)
 settings.register_profile("fast", settings.get_profile("ci"), max_examples=8)
 settings.register_profile(
     "campaign", max_examples=2_000, deadline=None, print_blob=True, suppress_health_check=_slow_is_fine

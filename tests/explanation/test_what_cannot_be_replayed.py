@@ -41,7 +41,7 @@ def test_after_a_repair(tmp_path: Path) -> None:
     rows = {repr(row[2:]): row for row in job.output("by-hour")}
     always = [(rows[repr(row[2:])], row) for row in never.output("by-hour") if repr(row[2:]) in rows]
     told, refused = [], set()
-    for ours, theirs in always:
+    for ours, theirs in always[::4]:
         try:
             explanation = of(job, ours)
         except ConfigurationError as error:

@@ -14,12 +14,12 @@ pytestmark = pytest.mark.skipif(why_unsupported() is not None, reason=f"{why_uns
 CASES = [
     "kill:next/commit.created:1",
     "zombie:rewrite/publish.before-commit/overtaken:1",
-    "kill:spill/task.spilled:20",
     "disk-full:spill once:604",  # of a table that is spilled
-    "memory:no more:2",
     "power:cut:7",  # this lost records before the log of a topic was synced, and the others below
 ]
 LONG_CASES = [
+    "kill:spill/task.spilled:20",
+    "memory:no more:2",
     "zombie:next/task.restored/overtaken by two slices:2",
     "disk-full:next from then on:500",
     "no-permission:next from then on:366",
