@@ -42,6 +42,7 @@ class Runner:
             settings: As those of the DAG, and before them.
         """
         from hindstream.airflow.connections import connected  # noqa: PLC0415
+        from hindstream.airflow.parent import task_as_parent  # noqa: PLC0415
         from statelib.errors.kinds import HindstreamError, RetryableError  # noqa: PLC0415
         from statelib.job.job import load_job  # noqa: PLC0415
         from statelib.settings.settings import load_settings  # noqa: PLC0415
@@ -50,7 +51,8 @@ class Runner:
         try:
             with connected(self.conn_id, self.settings) as under:
                 found = load_settings({**under, **settings}, file=file)
-                return do(load_job(located(self.job), fork=found.fork), found)
+                with task_as_parent(found):
+                    return do(load_job(located(self.job), fork=found.fork), found)
         except RetryableError:
             raise
         except HindstreamError as error:
