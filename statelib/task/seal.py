@@ -78,6 +78,8 @@ def seal(
             held = graph.seal(wave, nothing)
         else:
             held = graph.let_go([name for name in wave if name in leeway.nodes], nothing)
+        if not held:
+            continue
         times, ranks = _in_turn([batch.sequence for batch in held.values()])
         uptake = _uptake(times, clock, partition)
         sealed = {

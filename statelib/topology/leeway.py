@@ -10,20 +10,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from statelib.operators.aggregation.operator import KeyAggregate
+from statelib.operators.aggregation.table_select import TableSelect
 from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
+from statelib.operators.stateless.branch import Branch, Split
+from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
+from statelib.operators.stateless.operator import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.operators.suppress.operator import Suppress
+from statelib.operators.tables.derived import ToStream
+from statelib.operators.tables.writer import VersionedStore
 from statelib.operators.windows.definition import SessionWindows, UnlimitedWindows
 from statelib.operators.windows.operator import WindowAggregate
+from statelib.topology.nodes import Processor, Source
 
 if TYPE_CHECKING:
     from statelib.documents.plans import Leeway
     from statelib.operators.base import OperatorSpec
     from statelib.topology import Topology
-    from statelib.topology.nodes import Processor
 
 _Windowed = WindowAggregate | SessionAggregate | SlidingAggregate | Distinct
+_STATELESS = Filter | FlatMap | FlatMapValues | ForEach | MapKeyValue | MapValues | Peek | SelectKey
+_Unhurried = _STATELESS | Branch | Split | TableSelect | ToStream | _Windowed | Suppress
 
 
 def with_leeway(processor: Processor, leeway: Leeway | None) -> OperatorSpec:
@@ -43,21 +52,39 @@ def with_leeway(processor: Processor, leeway: Leeway | None) -> OperatorSpec:
 def may_have_leeway(topology: Topology) -> dict[str, int]:
     """The nodes that may have leeway, by name, and how long each keeps its windows, ms; 0: it keeps none.
 
-    Sessions have none whose final results are wanted: a late record may make one of two that have been given.
+    None has it that leads to final results of sessions, or to final results for which it matters when they come.
     """
     processors = [processor for sub in topology.sub_topologies for processor in sub.processors]
     finals = [p for p in processors if isinstance(p.spec, Suppress) and p.spec.suppressed.final_results]
-    of_sessions = [
-        p.name for p in finals if isinstance(p.spec, Suppress) and isinstance(p.spec.windows, SessionWindows)
-    ]
-    kept_ms = {p.name: 0 for p in finals if p.name not in of_sessions}
+    above = _above(topology)
+    awaited = {name for p in processors if not _is_unhurried(p) for name in above[p.name]}
+    cannot_wait = {p.name for p in finals if p.name in awaited or isinstance(p.spec.windows, SessionWindows)}  # type: ignore[attr-defined]
+    without = cannot_wait.union(*(above[name] for name in cannot_wait))
+    kept_ms = {p.name: 0 for p in finals if p.name not in without}
     for processor in processors:
         spec = processor.spec
-        if not isinstance(spec, _Windowed) or isinstance(spec.windows, UnlimitedWindows):
-            continue
-        if not (of_sessions and isinstance(spec, SessionAggregate)):
+        if isinstance(spec, _Windowed) and not isinstance(spec.windows, UnlimitedWindows):
             kept_ms[processor.name] = _kept_ms(spec)
-    return kept_ms
+    return {name: kept for name, kept in kept_ms.items() if name not in without}
+
+
+def _above(topology: Topology) -> dict[str, set[str]]:
+    """By node, all nodes that lead to it."""
+    nodes = [node for sub in topology.sub_topologies for node in sub.nodes]
+    into = {sink.topic: sink.name for sub in topology.sub_topologies for sink in sub.all_sinks if sink.internal}
+    found: dict[str, set[str]] = {}
+    for node in nodes:  # parents before children
+        parents = (into[node.topic],) if isinstance(node, Source) and node.topic in into else node.parents
+        found[node.name] = set(parents).union(*(found[parent] for parent in parents))
+    return found
+
+
+def _is_unhurried(processor: Processor) -> bool:
+    """Whether a node gives the same if all that comes to it comes later: it meets nothing that has not waited."""
+    spec = processor.spec
+    if isinstance(spec, KeyAggregate):
+        return not isinstance(spec.store, VersionedStore)
+    return len(processor.parents) == 1 and isinstance(spec, _Unhurried)
 
 
 def _kept_ms(spec: _Windowed) -> int:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ from statelib.comparison.matches import Resources
 from statelib.documents.manifests import Staged
 from statelib.documents.plans import Leeway
 from statelib.errors.kinds import ConfigurationError
-from statelib.repair.lateness import late_interval
+from statelib.repair.lateness import check_let_in, late_interval
 from statelib.repair.repair import repair
 from statelib.topology.leeway import may_have_leeway
 from tests.effort import examples
@@ -64,6 +65,8 @@ def topology(grace: timedelta = SHORT) -> Topology:
     by_hour = hours.count(Materialized.as_("by-hour"))
     by_hour.to_stream().to(ALL)
     by_hour.suppress(UNBOUND).to_stream().to(FINAL)
+    limited = by_hour.suppress(Suppressed.until_time_limit(timedelta(minutes=30), BufferConfig.unbounded()))
+    limited.suppress(UNBOUND).to_stream().to("limited")
     hops = TimeWindows.of_size_and_grace(timedelta(hours=2), grace).advance_by(timedelta(hours=1))
     grouped.windowed_by(hops).count(Materialized.as_("by-hop")).to_stream().to(HOPS)
     sliding = SlidingWindows.of_time_difference_and_grace(timedelta(minutes=30), grace)
@@ -103,7 +106,15 @@ def let_in(job: Pipeline, directory: Path, start_ms: int, end_ms: int = LAST_TIM
     """Lets the late records of an interval in; gives what was replayed for it."""
     late = late_interval(job.warehouse, "job", job.topology, start_ms, end_ms)
     trial = plan_interval(
-        job.warehouse, "job", job.topology, job.topology, "fix", start_ms=start_ms, end_ms=end_ms, leeway=late.leeway
+        job.warehouse,
+        "job",
+        job.topology,
+        job.topology,
+        "fix",
+        start_ms=start_ms,
+        end_ms=end_ms,
+        leeway=late.leeway,
+        oldest_ms=late.oldest_ms,
     )
     if trial.new.commit:
         fork(job.warehouse, "job", "fix", trial.new.commit, now_ms=0)
@@ -117,6 +128,7 @@ def let_in(job: Pipeline, directory: Path, start_ms: int, end_ms: int = LAST_TIM
             staged = fixing.run(end_offsets=ends, leeway=side.leeway_of(number))
             if isinstance(staged, Staged):
                 check_once(fixing, staged)
+    check_let_in(job.warehouse, "fix")
     directory.mkdir(exist_ok=True)
     repair(job.warehouse, "job", "fix", Resources(directory), attempt="a", now_ms=7)
     return trial
@@ -240,7 +252,68 @@ def test_sessions_that_are_final_stay_as_they_are():
     hours = grouped.windowed_by(TimeWindows.of_size_and_grace(timedelta(hours=1), SHORT))
     hours.count(Materialized.as_("by-hour"), named=Named.as_("hours")).to_stream().to("hours")
     assert may_have_leeway(builder.build()) == {"hours": 2 * HOUR}
-    assert sorted(may_have_leeway(topology()).values()) == [0, 80 * HOUR // 60, 2 * HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR]
+    assert sorted(may_have_leeway(topology()).values()) == [
+        0,
+        0,
+        80 * HOUR // 60,
+        2 * HOUR,
+        2 * HOUR,
+        3 * HOUR,
+        4 * HOUR,
+    ]
+
+
+def test_final_results_that_meet_others_do_not_wait():
+    """Else windows that nothing was late for would meet what has come meanwhile."""
+    builder = StreamsBuilder("job")
+    grouped = builder.stream("events").group_by_key()
+    hours = grouped.windowed_by(TimeWindows.of_size_and_grace(timedelta(hours=1), SHORT))
+    finals = hours.count(named=Named.as_("met")).suppress(UNBOUND).to_stream().map("key", {"n": "value"})
+    finals.group_by("value.n").windowed_by(TimeWindows.of_size_and_grace(timedelta(hours=2), SHORT)).count(
+        named=Named.as_("met-below")
+    ).suppress(UNBOUND).to_stream().to("not-met")
+    finals.join(builder.table("names"), {"n": "left.n"}).to("named")
+    grouped.windowed_by(TimeWindows.of_size_and_grace(timedelta(hours=3), SHORT)).distinct().to("firsts")
+    kept = may_have_leeway(builder.build())
+    assert "met" not in kept
+    assert sorted(kept.values()) == [0, 3 * HOUR, 4 * HOUR]
+
+
+ITEM = pa.struct([("item", pa.string())])
+BUSY, QUIET = "busy", "quiet"
+
+
+def test_a_task_that_stood_still_has_let_go_of_windows_long_before(tmp_path):
+    """A record is as late as its own task has it: its windows may be gone although others have come much further."""
+    builder = StreamsBuilder("job")
+    hours = TimeWindows.of_size_and_grace(timedelta(hours=1), SHORT)
+    by_item = builder.stream("events").group_by(pc.field("value", "item"))
+    by_item.windowed_by(hours).count(Materialized.as_("by-hour")).to_stream().to(ALL)
+    job = Pipeline(tmp_path / "job", builder.build())
+    times = [(QUIET, 4), (QUIET, 4), (QUIET, 9), (BUSY, 50), (BUSY, 100), (BUSY, 101), (QUIET, 4), (BUSY, 102)]
+    job.archive("events", [("a", {"item": item}, hour * HOUR) for item, hour in times], (pa.string(), ITEM), 4)
+    for cut in (20, 60):
+        job.run(cut * HOUR)
+    job.run()
+    of = next(key for key in counted(job, ALL) if key[1:] == (QUIET, 4 * HOUR))
+    assert counted(job, ALL)[of] == 2
+    let_in(job, tmp_path / "repair", 100 * HOUR)
+    assert counted(job, ALL)[of] == 3
+
+
+def test_what_windows_behind_windows_turn_away_is_no_repair(tmp_path):
+    builder = StreamsBuilder("job")
+    hours = (
+        builder.stream("events").group_by_key().windowed_by(TimeWindows.of_size_and_grace(timedelta(hours=1), SHORT))
+    )
+    by_item = hours.count().to_stream().map("key", {"item": pc.scalar("all")}).group_by(pc.field("value", "item"))
+    by_item.windowed_by(TimeWindows.of_size_and_grace(timedelta(hours=3), SHORT)).count().to_stream().to(ALL)
+    job = Pipeline(tmp_path / "job", builder.build())
+    for events in ([("a", 20)], [("c", 90)], [("a", 15)]):  # the task of a stands at 20 hours
+        job.archive("events", [(key, {"item": key}, hour * HOUR) for key, hour in events], (pa.string(), ITEM), 4)
+        job.run()
+    with pytest.raises(ConfigurationError, match="windows were still closed for what other windows had let in: of"):
+        let_in(job, tmp_path / "repair", 25 * HOUR)
 
 
 def test_an_interval_without_late_records_is_refused(tmp_path):

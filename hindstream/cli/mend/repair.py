@@ -32,7 +32,7 @@ from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import load_job
 from statelib.repair.bound import check_bound
-from statelib.repair.lateness import late_interval
+from statelib.repair.lateness import check_let_in, late_interval
 from statelib.repair.repair import repair
 from statelib.storage.storage import existing_storage
 
@@ -107,6 +107,8 @@ def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Outp
         for sentence in (*told_first, *repairs_told(warehouse, trial)):
             typer.echo(sentence, err=True)
         replay(trial, corrected, None, settings, then=then, keep=wanted.keep)
+        if late is not None:
+            check_let_in(warehouse, wanted.fork)
         show_difference(*compared(trial), asked, settings, output=output)
         if wanted.keys:
             with _scratch() as resources:
@@ -193,9 +195,16 @@ def _planned(
             step = "give that file; repair twice to correct both"
         raise ConfigurationError(what, job=corrected.name, commit=head.commit, next_step=step)
     later = then.as_fork(fork).topology
-    leeway = None if late is None else late.leeway
     return plan_interval(
-        warehouse, corrected.name, topology, later, fork, start_ms=start_ms, end_ms=end_ms, leeway=leeway
+        warehouse,
+        corrected.name,
+        topology,
+        later,
+        fork,
+        start_ms=start_ms,
+        end_ms=end_ms,
+        leeway=None if late is None else late.leeway,
+        oldest_ms=None if late is None else late.oldest_ms,
     )
 
 

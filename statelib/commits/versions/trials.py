@@ -24,7 +24,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.topics.slices import plan_slice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from statelib.commits.job_definition import Topology
     from statelib.commits.sources.checks import EndOffsets
@@ -132,6 +132,7 @@ def plan_interval(
     start_ms: int,
     end_ms: int,
     leeway: Leeway | None = None,
+    oldest_ms: int | None = None,
 ) -> Trial:
     """Plans to replay an interval with another version, and what came before and after it with the job as it is.
 
@@ -148,15 +149,21 @@ def plan_interval(
         start_ms: When the interval begins. The fork goes on from a commit as by ``start_ms`` of `plan_trial`.
         end_ms: When it ends.
         leeway: What is let in within the interval; the windows for it are kept from before. None: nothing.
+        oldest_ms: No record that is let in is older. The fork goes on from a commit at which no node with leeway had
+            come to a later time, so that none had let go of windows of this one. None: from any.
 
     Raises:
         ConfigurationError: See `plan_trial`.
     """
-    return _Planner(warehouse, job, None).interval(new, then, fork, start_ms, end_ms, leeway)
+    return _Planner(warehouse, job, None).interval(new, then, fork, start_ms, end_ms, leeway, oldest_ms)
 
 
-def runs_within(warehouse: Storage, job: str, start_ms: int, end_ms: int) -> tuple[Commit, ...]:
-    """The job's runs that took something up in an interval, as `plan_interval` has it; those of a fork's job, too."""
+def runs_within(warehouse: Storage, job: str, start_ms: int, end_ms: int) -> tuple[tuple[Commit | None, Commit], ...]:
+    """The job's runs that took something up in an interval, as `plan_interval` has it; those of a fork's job, too.
+
+    Returns:
+        What each went on from, None: nothing; and its commit.
+    """
     return _Planner(warehouse, job, None).within(start_ms, end_ms)
 
 
@@ -194,13 +201,22 @@ class _Planner:
         )
 
     def interval(
-        self, new: Topology, then: Topology, fork: str, start_ms: int, end_ms: int, leeway: Leeway | None
+        self,
+        new: Topology,
+        then: Topology,
+        fork: str,
+        start_ms: int,
+        end_ms: int,
+        leeway: Leeway | None,
+        oldest_ms: int | None,
     ) -> Trial:
         """See `plan_interval`."""
         self._check_order(start_ms, end_ms)
         past = self._history
-        # A window that takes a late record of the interval has begun after this commit.
-        base = self._base(past, start_ms if leeway is None else start_ms - leeway.kept_ms)
+        kept_whole = past
+        if leeway is not None and oldest_ms is not None:
+            kept_whole = tuple(one for one in past if _latest_clock_ms(one, leeway.nodes) <= oldest_ms)
+        base = self._base(kept_whole, start_ms)
         runs: Sequence[Commit] = past if base is None else past[past.index(base) + 1 :]
         whole = self._side(fork, new, past, base, None)
         came_to = {} if base is None else base.source_offsets()
@@ -218,12 +234,12 @@ class _Planner:
         at = (past[-1].job, past[-1].commit)
         return Trial(job=self._job, new=side, old=None, at=at, before=first, then=rest)
 
-    def within(self, start_ms: int, end_ms: int) -> tuple[Commit, ...]:
+    def within(self, start_ms: int, end_ms: int) -> tuple[tuple[Commit | None, Commit], ...]:
         """See `runs_within`."""
         self._check_order(start_ms, end_ms)
         runs = zip([None, *self._history], self._history, strict=False)
         return tuple(
-            run
+            (before, run)
             for before, run in runs
             if run.instead_of_replay is None
             and not self._is_before(run, start_ms)
@@ -366,6 +382,12 @@ class _Planner:
 
     def _cut_of(self, topic: str, time_ms: int) -> dict[int, int]:
         return {part.partition: part.end_offset for part in plan_slice(self._archive(topic), until_ms=time_ms)}
+
+
+def _latest_clock_ms(one: Commit, nodes: Collection[str]) -> int:
+    """The latest time that any task's operator of these nodes has come to."""
+    clocks = (task.position.clocks.get(node, {}) for task in one.tasks.values() for node in nodes)
+    return max((clock.get("stream_time", -1) for clock in clocks), default=-1)
 
 
 def _until_ms(run: Commit) -> int:
