@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.campaigns
-from tests.campaigns import bare_machine, stack, versions, wheel
+from tests.campaigns import airflow_chaos, bare_machine, stack, versions, wheel
 from tests.campaigns.placement import run as placement
 from tests.differential import campaign as differential
 from tests.faults.campaign import runner
@@ -64,6 +64,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "long": long,
     "invariance": invariance,
     "faults": runner.main,
+    "airflow": airflow_chaos.main,
     "stack": stack.main,
     "bare-machine": bare_machine.main,
     "wheel": wheel.main,

@@ -1,0 +1,281 @@
+"""Slices of a real Airflow, of which tasks and servers are killed at random: nothing lost, doubled or different.
+
+A DAG with a slice a day catches up, with a scheduler (LocalExecutor), a triggerer, a DAG processor and an API server,
+each a process of its own that is started again when it has died. Meanwhile one of them, or a process of a task, is
+killed every few seconds. In the end each run is green or says why, and the sinks have what the same slices give in one
+process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hindstream.runs import open_warehouse
+from hindstream.spark.phases.pipeline import run_slice
+from statelib.commits import CommitLog, published_through, verify
+from statelib.commits.archives import open_archive
+from statelib.job.job import load_job
+from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
+from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
+from tests.hindstream.spark.orders_job import SINK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SERVERS = ("scheduler", "triggerer", "dag-processor", "api-server")
+DAG_ID = "chaos"
+_DAG = """
+from datetime import UTC, datetime, timedelta
+from hindstream.airflow import replay_dag  # Airflow
+
+dag = replay_dag(
+    "{job}:job", dag_id="{dag_id}", task_per="{task_per}", schedule="@daily", catchup=True, max_active_runs=2,
+    start_date=datetime(1970, 1, 1, tzinfo=UTC), end_date=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days={last}),
+    default_args={{"retries": 50, "retry_delay": timedelta(seconds=1)}}, **{given!r},
+)
+"""
+_QUICK = {
+    "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+    "AIRFLOW__CORE__PARALLELISM": "2",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
+    "AIRFLOW__SCHEDULER__MAX_DAGRUNS_TO_CREATE_PER_LOOP": "50",
+}
+"""What has died is noticed within seconds, and not within minutes."""
+
+
+@dataclass
+class Server:
+    """A server of Airflow's, which is started again when it has died."""
+
+    name: str
+    environ: dict[str, str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    def keep(self) -> None:
+        """Starts it unless it runs."""
+        if self.process is None or self.process.poll() is not None:
+            with self.log.open("ab") as output:
+                self.process = subprocess.Popen(
+                    [AIRFLOW, self.name], env=self.environ, stdout=output, stderr=output, start_new_session=True
+                )
+
+    def kill(self) -> None:
+        """As when the host has no memory left: its children go on without it."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def end(self) -> None:
+        """Ends it, with all that it has started."""
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+@dataclass
+class Chaos:
+    """Who is killed, and how often that was.
+
+    Attributes:
+        chance: Decides.
+        servers: Those that may be.
+        mean_seconds: Between two deaths.
+    """
+
+    chance: random.Random
+    servers: Sequence[Server]
+    mean_seconds: float
+    killed: Counter[str] = field(default_factory=Counter)
+    _next: float = field(default_factory=time.monotonic)
+
+    def strike(self) -> None:
+        """Kills somebody, if it is time."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self.chance.uniform(0.5, 1.5) * self.mean_seconds
+        if self.chance.random() < 0.7:
+            tasks = [pid for server in self.servers if server.name == "scheduler" for pid in _below(server)]
+            if tasks:
+                with suppress(ProcessLookupError):
+                    os.kill(self.chance.choice(tasks), signal.SIGKILL)
+                self.killed["process of a task"] += 1
+            return
+        server = self.chance.choice(self.servers)
+        server.kill()
+        self.killed[server.name] += 1
+
+
+def _below(server: Server) -> list[int]:
+    """The processes that a server has started, and those that these have."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(stat.parent.name))
+    found: list[int] = []
+    todo = [server.process.pid] if server.process is not None else []
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+@contextmanager
+def _postgres(folder: Path) -> Iterator[str | None]:
+    """The address of a PostgreSQL of our own; None: there is none on this machine."""
+    if shutil.which("initdb") is None or shutil.which("postgres") is None:
+        yield None
+        return
+    data, socket = folder / "postgres", Path(tempfile.mkdtemp(prefix="pg-"))
+    data.mkdir()
+    who: dict[str, Any] = {}
+    if os.geteuid() == 0:  # PostgreSQL does not run as root
+        who = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+        for place in (data, socket):
+            shutil.chown(place, "nobody", "nogroup")
+        for parent in data.parents:
+            if parent.is_relative_to(tempfile.gettempdir()) and parent != Path(tempfile.gettempdir()):
+                parent.chmod(0o755)
+    log = (folder / "postgres.log").open("wb")
+    subprocess.run(["initdb", "-D", data, "-U", "airflow", "-A", "trust"], check=True, stdout=log, cwd="/", **who)
+    process = subprocess.Popen(
+        ["postgres", "-D", data, "-k", socket, "-c", "listen_addresses=", "-c", "fsync=off"],
+        stdout=log, stderr=log, cwd="/", **who,
+    )  # fmt: skip
+    try:
+        while not any(socket.glob(".s.PGSQL.*")):
+            if process.poll() is not None:
+                raise RuntimeError((folder / "postgres.log").read_text())
+            time.sleep(0.2)
+        yield f"postgresql+psycopg2://airflow@/postgres?host={socket}"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        log.close()
+        shutil.rmtree(socket)
+
+
+@dataclass
+class Runs:
+    """What Airflow's database says of the runs of the DAG."""
+
+    address: str | None
+    file: Path
+
+    def states(self) -> Counter[str]:
+        """How many runs there are in each state; nothing while nobody can tell."""
+        asked = f"select state, count(*) from dag_run where dag_id = '{DAG_ID}' group by state"
+        if self.address is not None:
+            from sqlalchemy import create_engine, text  # noqa: PLC0415 - Airflow's
+
+            engine = create_engine(self.address)
+            with suppress(Exception), engine.connect() as connection:
+                return Counter({str(state): int(count) for state, count in connection.execute(text(asked))})
+            return Counter()
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(f"file:{self.file}?mode=ro", uri=True)) as one:
+            return Counter(dict(one.execute(asked).fetchall()))
+        return Counter()
+
+
+def _records(warehouse: str) -> list[tuple[Any, ...]]:
+    """All that readers of the sink have, in order."""
+    archive = open_archive(open_warehouse(make_settings(Path(warehouse).parent)), SINK)
+    return [
+        (partition, row["offset"], repr(row["key"]), repr(row["value"]), row["timestamp"])
+        for partition in range(archive.partitions)
+        for row in archive.reader(partition).read_all().to_pylist()
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs it; 1 if something is lost, doubled or different, or a run is not green."""
+    parser = argparse.ArgumentParser(prog="./dev campaign airflow", description=__doc__)
+    parser.add_argument("--slices", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    parser.add_argument("--task-per", choices=["phase", "run"], default="run")
+    parser.add_argument("--seconds", type=float, default=8, help="between two deaths, on average")
+    parser.add_argument("--sqlite", action="store_true", help="Airflow's database, even where there is a PostgreSQL")
+    given = parser.parse_args(arguments)
+    print(f"--seed {given.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="airflow-chaos-") as place, ExitStack() as stack:
+        folder = Path(place)
+        address = None if given.sqlite else stack.enter_context(_postgres(folder))
+        return _campaign(folder, given, address)
+
+
+def _campaign(folder: Path, given: argparse.Namespace, address: str | None) -> int:
+    home, chaotic, quiet = folder / "airflow", folder / "chaotic", folder / "quiet"
+    (home / "dags").mkdir(parents=True)
+    for of in (chaotic, quiet):
+        archive_orders(make_settings(of), orders(20 * given.slices, days=given.slices))
+    settings = make_settings(chaotic)
+    of_dag = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
+    dag = _DAG.format(job=JOB_FILE, dag_id=DAG_ID, task_per=given.task_per, last=given.slices - 1, given=of_dag)
+    (home / "dags" / "chaos.py").write_text(dag)
+    environ = airflow_environ(home) | _QUICK
+    if address is not None:
+        environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = address
+    subprocess.run([AIRFLOW, "db", "migrate"], env=environ, check=True, stdout=subprocess.DEVNULL)
+    servers = [Server(name, environ, home / f"{name}.log") for name in SERVERS]
+    chaos = Chaos(random.Random(given.seed), servers, given.seconds)
+    runs, began, told = Runs(address, home / "airflow.db"), time.monotonic(), time.monotonic()
+    try:
+        while True:
+            for server in servers:
+                server.keep()
+            states = runs.states()
+            if states["success"] + states["failed"] >= given.slices:
+                break
+            if states["success"]:  # all of them have started once
+                chaos.strike()
+            if time.monotonic() - told > 60:
+                told = time.monotonic()
+                print(f"{told - began:.0f} s: {dict(states)}; killed {dict(chaos.killed)}", flush=True)
+            time.sleep(0.5)
+    finally:
+        for server in servers:
+            server.end()
+    print(f"{given.slices} slices in {time.monotonic() - began:.0f} s, killed {dict(chaos.killed)}: {dict(states)}")
+    return _judge(given, chaotic, quiet, states)
+
+
+def _judge(given: argparse.Namespace, chaotic: Path, quiet: Path, states: Counter[str]) -> int:
+    job = load_job(f"{JOB_FILE}:job")
+    calm = make_settings(quiet).model_copy(update={"engine": "local", "data_docs": "failed"})
+    for day in range(1, given.slices + 1):
+        run_slice(job, calm, day * DAY_MS, with_report=False)
+    warehouse = open_warehouse(make_settings(chaotic))
+    wanted, found = (_records(make_settings(of).warehouse) for of in (quiet, chaotic))
+    damages = verify(warehouse, job.name, everything=True).damages
+    commits = [CommitLog(open_warehouse(make_settings(of)), job.name).head_number() for of in (quiet, chaotic)]
+    missing, more = Counter(wanted) - Counter(found), Counter(found) - Counter(wanted)
+    print(f"{len(found):,} records: {missing.total()} lost or different, {more.total()} doubled or different")
+    published = published_through(warehouse, job.name)
+    print(f"commits {commits[1]} of {commits[0]}, published {published}; damaged files: {len(damages)}")
+    is_right = not missing and not more and commits[0] == commits[1] and not damages
+    return 0 if is_right and states["success"] == given.slices else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
