@@ -316,6 +316,25 @@ def test_what_windows_behind_windows_turn_away_is_no_repair(tmp_path):
         let_in(job, tmp_path / "repair", 25 * HOUR)
 
 
+def test_what_is_let_go_comes_after_all_that_windows_gave_before(tmp_path):
+    """One task's results go on when leeway ends, and another's at its last record: windows behind both take all."""
+    builder = StreamsBuilder("job")
+    hours = TimeWindows.of_size_and_grace(timedelta(hours=1), SHORT)
+    finals = builder.stream("events").group_by_key().windowed_by(hours).count().suppress(UNBOUND).to_stream()
+    by_item = finals.map("key", {"item": pc.scalar("all")}).group_by(pc.field("value", "item"))
+    by_item.windowed_by(hours).count().to_stream().to(ALL)
+    job = Pipeline(tmp_path / "job", builder.build())
+    events = [("a", 20), ("a", 11), ("a", 22), ("a", 30), ("a", 41), *[("c", hour) for hour in range(20, 41)]]
+    job.archive("events", [(key, {"item": key}, hour * HOUR) for key, hour in events], (pa.string(), ITEM), 4)
+    job.run()
+    before = counted(job, ALL)
+    let_in(job, tmp_path / "repair", 0)
+    of = next(key for key in before if key[2] == 20 * HOUR)
+    assert before[of] == 2
+    were_late = {11: 1, 22: 2, 30: 2}
+    assert counted(job, ALL) == before | {(*of[:2], hour * HOUR): n for hour, n in were_late.items()}
+
+
 def test_an_interval_without_late_records_is_refused(tmp_path):
     job = Pipeline(tmp_path, topology())
     job.archive("events", [("a", {"n": n}, n * HOUR) for n in range(9)], (pa.string(), VALUE), 2)

@@ -102,6 +102,8 @@ def keys_of(text: str, type_: pa.DataType) -> list[Any]:
         with suppress(binascii.Error, ValueError):
             found.append(base64.b64decode(text, validate=True))
         return found
+    if is_windowed_struct(type_) and pt.is_binary(type_.field("key").type) and text[:1] not in {"[", "{"}:
+        return [{"key": key} for key in keys_of(text, type_.field("key").type)]
     try:
         return [_value(text, type_)]
     except (AttributeError, ValueError, TypeError, KeyError, InvalidOperation, pa.ArrowException) as error:

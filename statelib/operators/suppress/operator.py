@@ -263,10 +263,9 @@ class RunningSuppress:
             own: The same but for how long keys wait: not longer.
         """
         (batch,) = nothing
-        wait_ms = own.wait_ms(self._context.semantics)
-        left = self._buffer.drain(wait_ms)
+        left = self._buffer.drain(own.wait_ms(self._context.semantics))
         self._measure()
-        return batch if left is None else self._emit(left, batch, left.time + wait_ms)
+        return batch if left is None else self._emit(left, batch, left.time + self._wait_ms)
 
     def flush(self, write: WriteBatch) -> None:
         """Writes what has come or changed since the last flush."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hindstream.cli.look.show import keys_of, print_records
+from statelib.columns.windowed_type import windowed_struct
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import Settings
 from statelib.topics.append import append_records
@@ -112,6 +113,7 @@ DECIMAL = pa.decimal128(6, 2)
         ("2013-01-01T05:00Z", TIME, [datetime(2013, 1, 1, 5, tzinfo=UTC)]),
         ("/w==", pa.binary(), [b"/w==", b"\xff"]),
         ("not base64", pa.binary(), [b"not base64"]),
+        ("raw!", windowed_struct(pa.binary()), [{"key": b"raw!"}]),
         ('{"a": 1, "b": "x"}', pa.struct([("a", pa.int64()), ("b", pa.string())]), [{"a": 1, "b": "x"}]),
         ("[1, 2]", pa.list_(pa.int32()), [[1, 2]]),
         ("JFK", WINDOWED, [{"key": "JFK"}]),
