@@ -64,7 +64,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "long": long,
     "invariance": invariance,
     "faults": runner.main,
-    "airflow": airflow_chaos.main,
+    "airflow-chaos": airflow_chaos.main,
     "stack": stack.main,
     "bare-machine": bare_machine.main,
     "wheel": wheel.main,

@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ from datetime import UTC, datetime, timedelta
 from hindstream.airflow import replay_dag  # Airflow
 
 dag = replay_dag(
-    "{job}:job", dag_id="{dag_id}", task_per="{task_per}", schedule="@daily", catchup=True, max_active_runs=2,
+    "{job}:job", dag_id="{dag_id}", task_per="{task_per}", schedule="@daily", catchup={catchup}, max_active_runs=2,
     start_date=datetime(1970, 1, 1, tzinfo=UTC), end_date=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days={last}),
     default_args={{"retries": 50, "retry_delay": timedelta(seconds=1)}}, **{given!r},
 )
@@ -182,10 +183,12 @@ class Runs:
 
     address: str | None
     file: Path
+    kind: str
 
     def states(self) -> Counter[str]:
         """How many runs there are in each state; nothing while nobody can tell."""
-        asked = f"select state, count(*) from dag_run where dag_id = '{DAG_ID}' group by state"
+        of = f"dag_id = '{DAG_ID}' and run_type = '{self.kind}'"
+        asked = f"select state, count(*) from dag_run where {of} group by state"
         if self.address is not None:
             from sqlalchemy import create_engine, text  # noqa: PLC0415 - Airflow's
 
@@ -210,11 +213,12 @@ def _records(warehouse: str) -> list[tuple[Any, ...]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs it; 1 if something is lost, doubled or different, or a run is not green."""
-    parser = argparse.ArgumentParser(prog="./dev campaign airflow", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./dev campaign airflow-chaos", description=__doc__)
     parser.add_argument("--slices", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--task-per", choices=["phase", "run"], default="run")
     parser.add_argument("--seconds", type=float, default=8, help="between two deaths, on average")
+    parser.add_argument("--backfill", action="store_true", help="by airflow backfill create, not by catchup")
     parser.add_argument("--sqlite", action="store_true", help="Airflow's database, even where there is a PostgreSQL")
     given = parser.parse_args(arguments)
     print(f"--seed {given.seed}", flush=True)
@@ -231,7 +235,10 @@ def _campaign(folder: Path, given: argparse.Namespace, address: str | None) -> i
         archive_orders(make_settings(of), orders(20 * given.slices, days=given.slices))
     settings = make_settings(chaotic)
     of_dag = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
-    dag = _DAG.format(job=JOB_FILE, dag_id=DAG_ID, task_per=given.task_per, last=given.slices - 1, given=of_dag)
+    last = given.slices if given.backfill else given.slices - 1  # the run of a schedule comes behind the backfill
+    dag = _DAG.format(
+        job=JOB_FILE, dag_id=DAG_ID, task_per=given.task_per, last=last, catchup=not given.backfill, given=of_dag
+    )
     (home / "dags" / "chaos.py").write_text(dag)
     environ = airflow_environ(home) | _QUICK
     if address is not None:
@@ -239,8 +246,11 @@ def _campaign(folder: Path, given: argparse.Namespace, address: str | None) -> i
     subprocess.run([AIRFLOW, "db", "migrate"], env=environ, check=True, stdout=subprocess.DEVNULL)
     servers = [Server(name, environ, home / f"{name}.log") for name in SERVERS]
     chaos = Chaos(random.Random(given.seed), servers, given.seconds)
-    runs, began, told = Runs(address, home / "airflow.db"), time.monotonic(), time.monotonic()
+    runs = Runs(address, home / "airflow.db", "backfill" if given.backfill else "scheduled")
+    began = told = time.monotonic()
     try:
+        if given.backfill:
+            _backfill(servers, environ, given.slices)
         while True:
             for server in servers:
                 server.keep()
@@ -258,6 +268,22 @@ def _campaign(folder: Path, given: argparse.Namespace, address: str | None) -> i
             server.end()
     print(f"{given.slices} slices in {time.monotonic() - began:.0f} s, killed {dict(chaos.killed)}: {dict(states)}")
     return _judge(given, chaotic, quiet, states)
+
+
+def _backfill(servers: Sequence[Server], environ: dict[str, str], slices: int) -> None:
+    """Asks for it, as soon as Airflow knows the DAG."""
+    first = datetime(1970, 1, 1, tzinfo=UTC)
+    dates = ["--from-date", f"{first:%F}", "--to-date", f"{first + timedelta(days=slices - 1):%F}"]
+    command = [AIRFLOW, "backfill", "create", "--dag-id", DAG_ID, *dates, "--max-active-runs", "2"]
+    while True:
+        for server in servers:
+            server.keep()
+        asked = subprocess.run(command, env=environ, check=False, capture_output=True, text=True)
+        if asked.returncode == 0:
+            return
+        if "Could not find dag" not in asked.stderr:
+            raise RuntimeError(asked.stderr)
+        time.sleep(1)
 
 
 def _judge(given: argparse.Namespace, chaotic: Path, quiet: Path, states: Counter[str]) -> int:
