@@ -222,6 +222,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--sqlite", action="store_true", help="Airflow's database, even where there is a PostgreSQL")
     given = parser.parse_args(arguments)
     print(f"--seed {given.seed}", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the servers end with us
     with tempfile.TemporaryDirectory(prefix="airflow-chaos-") as place, ExitStack() as stack:
         folder = Path(place)
         address = None if given.sqlite else stack.enter_context(_postgres(folder))
