@@ -70,6 +70,7 @@ class Server:
     environ: dict[str, str]
     log: Path
     process: subprocess.Popen[bytes] | None = None
+    _groups: list[int] = field(default_factory=list)
 
     def keep(self) -> None:
         """Starts it unless it runs."""
@@ -78,6 +79,7 @@ class Server:
                 self.process = subprocess.Popen(
                     [AIRFLOW, self.name], env=self.environ, stdout=output, stderr=output, start_new_session=True
                 )
+            self._groups.append(self.process.pid)
 
     def kill(self) -> None:
         """As when the host has no memory left: its children go on without it."""
@@ -87,9 +89,10 @@ class Server:
 
     def end(self) -> None:
         """Ends it, with all that it has started."""
-        if self.process is not None:
+        for group in self._groups:
             with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+                os.killpg(group, signal.SIGKILL)
+        if self.process is not None:
             self.process.wait()
 
 
