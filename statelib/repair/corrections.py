@@ -112,7 +112,8 @@ class Corrections:
             if others:
                 raise ConfigurationError(
                     f"readers were told that {others[0]} is taken back, and now it would have to come back",
-                    next_step="let a new fork replay that: it has the same mistake as the job before its repair",
+                    next_step="correct what an earlier repair has corrected here, too: its file, or an interval with"
+                    " both; or first take that repair back: hindstream state rollback",
                 )
         if rows is None or not len(rows):
             return None
