@@ -28,6 +28,17 @@ _ANSWER_PARTS = re.compile(r"<(Code|Message)>([^<]*)</")
 
 _CREDENTIALS = "check the credentials in the environment, and the bucket's policy"
 
+_REFUSED = re.compile(r"AccessDenied|Access Denied|403 Forbidden|lacked the necessary privileges")
+"""Only some of the clients' calls tell a refusal by its type."""
+
+_RIGHTS = (
+    (re.compile(r"list request"), "list what is there (s3:ListBucket)"),
+    (re.compile(r"DeleteObjects|performing DELETE"), "delete there (s3:DeleteObject)"),
+    (re.compile(r"performing (PUT|POST)"), "write there (s3:PutObject)"),
+    (re.compile(r"performing (GET|HEAD)"), "read there (s3:GetObject)"),
+)
+"""By what an error says was asked for, the right that this takes."""
+
 
 class ObjectNotFoundError(InputError):
     """There is no object at the path. Callers who know what that means for the user say so instead."""
@@ -57,14 +68,33 @@ def mapped_errors(verb: str, address: str, options: Mapping[str, str]) -> Iterat
             raise ObjectNotFoundError("there is no such object", file=address) from None
         raise problem(ConfigurationError, error, "check the address: its bucket or directory is not there") from None
     except (PermissionDeniedError, UnauthenticatedError) as error:
-        raise problem(ConfigurationError, error, _CREDENTIALS) from None
+        raise problem(ConfigurationError, error, missing_right(error) or _CREDENTIALS) from None
     except (UnknownConfigurationKeyError, ValueError) as error:
         raise problem(ConfigurationError, error, "check the address and the storage options") from None
     except (BaseError, OSError) as error:
-        kind, next_step = meaning(error_number(error))
+        kind, next_step = store_meaning(error)
         if verb == "open the storage" and kind is not ConfigurationError:
             raise problem(ConfigurationError, error, "check the address and the storage options") from None
         raise problem(kind, error, next_step) from None
+
+
+def store_meaning(error: BaseException) -> tuple[type[HindstreamError], str]:
+    """The kind of a store's error, and the next step."""
+    right = missing_right(error)
+    return meaning(error_number(error)) if right is None else (ConfigurationError, right)
+
+
+def missing_right(error: BaseException) -> str | None:
+    """What to do where a store knows who asks, and refuses it; None: it was something else."""
+    said = str(error)
+    if not _REFUSED.search(said):
+        return None
+    right = next((right for request, right in _RIGHTS if request.search(said)), None)
+    return (
+        _CREDENTIALS
+        if right is None
+        else f"let the credentials of this process {right}: docs/security.md has all rights"
+    )
 
 
 def error_number(error: BaseException) -> int | None:

@@ -17,7 +17,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, GenericError
 from obstore.store import LocalStore, MemoryStore
 
-from statelib.errors.kinds import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, HindstreamError, RetryableError
 from statelib.storage.clients import client
 from statelib.storage.errors import ObjectNotFoundError, mapped_errors
 from statelib.storage.local_files import make_directories, sync_directory, sync_file, write_file
@@ -211,8 +211,9 @@ class Objects:
 
     def delete(self, paths: str | Sequence[str]) -> None:
         """Removes objects; one that is not there is no error."""
-        keys = [self._key(path) for path in ([paths] if isinstance(paths, str) else paths)]
-        with self._errors("delete", paths if isinstance(paths, str) else ""):
+        listed = [paths] if isinstance(paths, str) else paths
+        keys = [self._key(path) for path in listed]
+        with self._errors("delete", listed[0] if listed else ""):
             if self._directory is None:
                 obstore.delete(self._store, keys)
                 return
@@ -221,6 +222,14 @@ class Objects:
                     obstore.delete(self._store, key)
             for folder in {(self._directory / key).parent for key in keys}:  # else a power cut brings them back
                 sync_file(folder)
+
+    def discard(self, paths: str | Sequence[str]) -> None:
+        """As `delete`, of what was written in vain, while the error that says why is on its way to the user.
+
+        What cannot be deleted, for example since this process may not, is left to maintenance.
+        """
+        with suppress(HindstreamError):
+            self.delete(paths)
 
     def remove_empty_folders(self, prefix: str) -> None:
         """Removes the directory ``prefix`` and those below it, where nothing is in them; an object store has none."""

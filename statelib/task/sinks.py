@@ -232,7 +232,7 @@ class _RepartitionWriter:
 
     def abort(self) -> None:
         self._output.close()
-        self._storage.delete(self._path)
+        self._storage.discard(self._path)
 
 
 def _windowed_key(keys: pa.Array) -> pa.Array | None:

@@ -242,6 +242,36 @@ def test_no_message_tells_a_secret():
     assert not re.search("the-(key-id|secret|token)", f"{error.value} {error.value.__cause__} {storage!r}")
 
 
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ("Generic S3 error: Error performing list request: Error performing GET http://h/b?list-type=2", "ListBucket"),
+        ("Error performing HEAD http://h/b/a in 1ms - Server returned", "GetObject"),
+        ("Error performing PUT http://h/b/a in 1ms - Server returned", "PutObject"),
+        ("Generic S3 error: DeleteObjects request failed for key a", "DeleteObject"),
+    ],
+)
+def test_a_refusal_names_the_right(said, right):
+    """Whatever type the client gives it: a refused listing or deletion is a `GenericError`."""
+    with (
+        pytest.raises(ConfigurationError, match=rf"\(s3:{right}\): docs/security.md"),
+        mapped_errors("do it", "s3://b/a", {}),
+    ):
+        raise GenericError(f"{said}: 403 Forbidden: AccessDenied")
+    with pytest.raises(RetryableError), mapped_errors("do it", "s3://b/a", {}):
+        raise GenericError(f"{said}: 503 Service Unavailable: SlowDown")
+
+
+def test_what_cannot_be_discarded_is_left(s3, tmp_path):
+    gone = Storage("s3://no-such-bucket", s3.options)
+    with pytest.raises(ConfigurationError):
+        gone.delete("a")
+    gone.discard("a")
+    (tmp_path / "a").touch()
+    Storage(str(tmp_path)).discard("a")
+    assert not (tmp_path / "a").exists()
+
+
 def test_credentials_of_the_environment_are_used_and_not_told(s3, monkeypatch):
     for name, value in s3.credentials.items():
         monkeypatch.setenv(name, value)

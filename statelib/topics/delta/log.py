@@ -28,10 +28,9 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from statelib.errors.error_numbers import meaning
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError, InputError
 from statelib.storage import Storage, reason_without_secrets
-from statelib.storage.errors import error_number, mapped_errors
+from statelib.storage.errors import mapped_errors, store_meaning
 from statelib.storage.local_files import make_directories, sync_file
 from statelib.topics.delta.file_index import FileIndex
 from statelib.topics.delta.transactions import Transactions
@@ -176,7 +175,7 @@ class DeltaLog:
 
     def store_error(self, verb: str, error: Exception) -> HindstreamError:
         """The error of a store that did not do what was asked for."""
-        kind, next_step = meaning(error_number(error))
+        kind, next_step = store_meaning(error)
         return kind(f"cannot {verb}: {reason_without_secrets(error, self.options)}", file=self.uri, next_step=next_step)
 
     def _open(self, version: int | None) -> DeltaTable:

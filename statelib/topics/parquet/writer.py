@@ -159,7 +159,7 @@ class PartitionWriter:
         if self._file is not None:
             self._file.discard()
             self._file = None
-        self._storage.delete(self._paths)
+        self._storage.discard(self._paths)
         self._files = []
 
     def _check_times(self, records: pa.RecordBatch | pa.Table) -> None:
