@@ -23,6 +23,11 @@ REFUSED = frozenset(
 )  # fmt: skip
 """Errors that come again until somebody changes something."""
 
+_UNAUTHORIZED = frozenset(
+    getattr(KafkaError, f"{what}_AUTHORIZATION_FAILED") for what in ("CLUSTER", "GROUP", "TOPIC", "TRANSACTIONAL_ID")
+)
+"""The cluster knows who asks, and has no ACL for it."""
+
 _OVERTAKEN = frozenset(getattr(KafkaError, name) for name in ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"))
 """A producer of the same transactional id has come since."""
 
@@ -47,6 +52,8 @@ def kafka_errors(**place: object) -> Iterator[None]:
             raise FencedError(what, **place, next_step=step) from error
         if code in REFUSED:
             step = "check the topic's name, the setting kafka and the credentials in the environment"
+            if code in _UNAUTHORIZED:
+                step = "let the user of these credentials do that by an ACL: docs/security.md has all rights"
             raise ConfigurationError(f"Kafka refuses: {reason}", **place, next_step=step) from error
         step = "look whether the brokers can be reached, and run the same command again"
         raise RetryableError(f"Kafka did not answer: {reason}", **place, next_step=step) from error

@@ -58,8 +58,8 @@ def pass_to(publication: Publication, settings: Settings) -> int:
         FencedError: Another process does the same, or readers have been moved meanwhile.
     """
     cluster = publication.cluster
-    with cluster.errors(topic=publication.positions):
-        name = f"hindstream-{publication.positions}-begin"
+    name = f"hindstream-{publication.positions}-begin"
+    with cluster.errors(topic=publication.positions, transactional_id=name):
         producer = transactional_producer(cluster.properties, name, timeout_ms=_TRANSACTION_MS)
         publication.check_serves()  # after that: who passes the topic on for a promotion before cannot end it any more
         has_begun = _has_begun(publication)  # what somebody was about to say when he was killed is said now

@@ -146,8 +146,10 @@ class _PartitionSender:
         """Sends what is missing, and says how many records that is."""
         cluster = self.publication.cluster
         end = self.archive.end_offsets()[self.partition]
-        with cluster.errors(topic=self.publication.topic.name, partition=self.partition):
-            producer = transactional_producer(cluster.properties, self.publication.sender_id(self.partition))
+        publication, sender = self.publication, self.publication.sender_id(self.partition)
+        place = {"topic": publication.topic.name, "positions": publication.positions, "partition": self.partition}
+        with cluster.errors(**place, transactional_id=sender):
+            producer = transactional_producer(cluster.properties, sender)
             self.publication.check_serves()  # whoever passes the topic on fences this producer after that
             start = self._start()
             parts = self.archive.reader(self.partition, start, end, batch_rows=_TRANSACTION_RECORDS)
