@@ -64,14 +64,16 @@ class Broker:
     Args:
         folder: For its data and its log; exists.
         secured: Only with TLS (a certificate that it signs itself) and a password (SASL/PLAIN).
+        users: Of a secured one: passwords of further users, who may do what ACLs allow; none: it has no ACLs.
 
     Attributes:
         cluster: A client of it.
     """
 
-    def __init__(self, folder: Path, *, secured: bool = False) -> None:
+    def __init__(self, folder: Path, *, secured: bool = False, users: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self._secured = secured
+        self._users = dict(users or {})
         self._process: JavaProcess | None = None
         self._port = 0
         if secured:
@@ -178,11 +180,17 @@ class Broker:
             settings |= {
                 "sasl.enabled.mechanisms": "PLAIN",
                 "sasl.mechanism.inter.broker.protocol": "PLAIN",
-                "listener.name.sasl_ssl.plain.sasl.jaas.config": _jaas(f' user_{USER}="{PASSWORD}"'),
+                "listener.name.sasl_ssl.plain.sasl.jaas.config": _jaas({USER: PASSWORD, **self._users}),
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.location": str(self._key),
                 "ssl.truststore.type": "PEM",
                 "ssl.truststore.location": str(self.trusted),
+            }
+        if self._users:
+            settings |= {
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "allow.everyone.if.no.acl.found": "false",
+                "super.users": f"User:{USER};User:ANONYMOUS",  # the broker comes to its own controller without a name
             }
         return settings | _SETTINGS
 
@@ -212,9 +220,10 @@ class Broker:
         return self._process
 
 
-def _jaas(users: str = "") -> str:
+def _jaas(users: Mapping[str, str] | None = None) -> str:
     login = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    return f'{login} required username="{USER}" password="{PASSWORD}"{users};'
+    known = "".join(f' user_{user}="{password}"' for user, password in (users or {}).items())
+    return f'{login} required username="{USER}" password="{PASSWORD}"{known};'
 
 
 def _reached(wanted: Mapping[int, int], offsets: Mapping[int, int]) -> bool:

@@ -20,7 +20,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 BUCKET = "warehouse"
 REGION = "us-east-1"
@@ -39,7 +39,7 @@ _STARTS = 3
 
 @dataclass(frozen=True)
 class S3Server:
-    """A running server with one bucket, ``warehouse``, and one user."""
+    """A running server with one bucket, ``warehouse``, and one user who may do everything."""
 
     endpoint: str
 
@@ -53,6 +53,11 @@ class S3Server:
         """What belongs into the environment."""
         return {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
+    @staticmethod
+    def credentials_of(user: str) -> dict[str, str]:
+        """Those of a user who may do what policies allow."""
+        return {"AWS_ACCESS_KEY_ID": f"key-id-of-{user}", "AWS_SECRET_ACCESS_KEY": f"secret-of-{user}-7hTq"}
+
     @property
     def options(self) -> dict[str, str]:
         """Both, for a `Storage` or a Delta table."""
@@ -60,14 +65,32 @@ class S3Server:
 
 
 @contextmanager
-def s3_server(folder: Path, *buckets: str) -> Iterator[S3Server]:
-    """Runs a server, whose files and log are in ``folder``, for as long as the context lasts; with more buckets."""
+def s3_server(
+    folder: Path, *buckets: str, users: Mapping[str, Sequence[Mapping[str, object]]] | None = None
+) -> Iterator[S3Server]:
+    """Runs a server, whose files and log are in ``folder``, for as long as the context lasts.
+
+    Args:
+        folder: Exists.
+        buckets: More than the one.
+        users: By name, the policies of IAM that say what they may do.
+    """
     identity = {
         "name": "tests",
         "credentials": [{"accessKey": ACCESS_KEY_ID, "secretKey": SECRET_ACCESS_KEY}],
         "actions": ["Admin"],
     }
-    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    named = {f"{user}-{n}": policy for user, held in (users or {}).items() for n, policy in enumerate(held)}
+    limited = [
+        {
+            "name": user,
+            "credentials": [dict(zip(("accessKey", "secretKey"), S3Server.credentials_of(user).values(), strict=True))],
+            "policyNames": [f"{user}-{n}" for n in range(len(held))],
+        }
+        for user, held in (users or {}).items()
+    ]
+    policies = [{"name": name, "content": json.dumps(policy)} for name, policy in named.items()]
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity, *limited], "policies": policies}))
     with ExitStack() as stack:
         yield _started(stack, folder, (BUCKET, *buckets))
 
