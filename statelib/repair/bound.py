@@ -93,5 +93,5 @@ class OtherKeys:
 
 def _is_of(key: Any, wanted: Any) -> bool:
     if isinstance(key, dict) and isinstance(wanted, dict):
-        return all(key.get(field) == value for field, value in wanted.items())
+        return bool(wanted) and all(key.get(field) == value for field, value in wanted.items())
     return bool(key == wanted)
