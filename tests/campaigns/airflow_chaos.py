@@ -130,7 +130,11 @@ class Chaos:
 
 
 def _below(server: Server) -> list[int]:
-    """The processes that a server has started, and those that these have."""
+    """The processes that a server has started, and those that these have, as far as they have a task.
+
+    A worker of LocalExecutor that waits for one holds the lock of the queue: if it is killed then, no other worker ever
+    gets a task, until the scheduler is started anew.
+    """
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -142,7 +146,15 @@ def _below(server: Server) -> list[int]:
         below = children.get(todo.pop(), [])
         found += below
         todo += below
-    return found
+    return [pid for pid in found if not _waits(pid)]
+
+
+def _waits(pid: int) -> bool:
+    try:
+        title = Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return True
+    return "<idle>" in title or "serve-logs" in title
 
 
 @contextmanager
