@@ -31,6 +31,9 @@ _CREDENTIALS = "check the credentials in the environment, and the bucket's polic
 _REFUSED = re.compile(r"AccessDenied|Access Denied|403 Forbidden|lacked the necessary privileges")
 """Only some of the clients' calls tell a refusal by its type."""
 
+_METADATA = re.compile(r"//169\.254\.")
+"""Where clients look for the role of a machine if the environment has no credentials."""
+
 _RIGHTS = (
     (re.compile(r"list request"), "list what is there (s3:ListBucket)"),
     (re.compile(r"DeleteObjects|performing DELETE"), "delete there (s3:DeleteObject)"),
@@ -90,11 +93,9 @@ def missing_right(error: BaseException) -> str | None:
     if not _REFUSED.search(said):
         return None
     right = next((right for request, right in _RIGHTS if request.search(said)), None)
-    return (
-        _CREDENTIALS
-        if right is None
-        else f"let the credentials of this process {right}: docs/security.md has all rights"
-    )
+    if right is None or _METADATA.search(said):
+        return _CREDENTIALS
+    return f"let the credentials of this process {right}: docs/security.md has all rights"
 
 
 def error_number(error: BaseException) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -102,7 +103,8 @@ def _started(stack: ExitStack, folder: Path, buckets: Sequence[str]) -> S3Server
         data = folder / f"data{number}"
         data.mkdir()
         log = stack.enter_context((folder / "weed.log").open("ab"))
-        process = subprocess.Popen(_command(folder, data, ports), stdout=log, stderr=log, cwd=folder)
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}  # else an admin's
+        process = subprocess.Popen(_command(folder, data, ports), env=environ, stdout=log, stderr=log, cwd=folder)
         stack.callback(_stop, process)
         server = S3Server(f"http://127.0.0.1:{ports['s3.port']}")
         filer = f"http://127.0.0.1:{ports['filer.port']}/buckets"

@@ -262,6 +262,12 @@ def test_a_refusal_names_the_right(said, right):
         raise GenericError(f"{said}: 503 Service Unavailable: SlowDown")
 
 
+def test_without_credentials_no_right_is_missing():
+    said = "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token: 403 Forbidden"
+    with pytest.raises(ConfigurationError, match="check the credentials"), mapped_errors("write", "s3://b/a", {}):
+        raise GenericError(said)
+
+
 def test_what_cannot_be_discarded_is_left(s3, tmp_path):
     gone = Storage("s3://no-such-bucket", s3.options)
     with pytest.raises(ConfigurationError):
