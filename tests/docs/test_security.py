@@ -59,6 +59,7 @@ def test_pickles_are_where_the_page_says() -> None:
 
 def test_what_the_page_names_is_there() -> None:
     assert wrong("SECURITY.md") == []
+    assert wrong("docs/security.md") == []
     assert PAGE.count("::test_") >= 15
 
 

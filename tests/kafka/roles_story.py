@@ -116,11 +116,11 @@ def users() -> dict[str, list[dict[str, object]]]:
     made = {user: [page[name] for name in names] for user, names in FULL.items()}
     for user, names in FULL.items():
         *others, last = (page[name] for name in names)
-        made |= {_less(user, left_out): [*others, policy] for left_out, policy in without_one(last)}
+        made |= {less(user, left_out): [*others, policy] for left_out, policy in without_one(last)}
     return made
 
 
-def _less(user: str, left_out: str) -> str:
+def less(user: str, left_out: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{user} less {left_out}".lower()).strip("-")
 
 
@@ -171,7 +171,6 @@ class World:
             "warehouse": WAREHOUSE,
             "storage_options": self.store,
             "state_dir": str(folder / "state"),
-            "engine": "local",
             "spark_master": "local[2,4]",
             "spark_conf": {"spark.jars": ",".join(jars)},
             "kafka": {name: value for name, value in broker.settings.items() if name not in _LOGIN},
@@ -217,7 +216,7 @@ class World:
                     if acl.user == step.kafka and n == (acl.operation == "DescribeConfigs"):  # of what is there already
                         self._without_acl(acl, step, story)
                 for left_out in NEEDED.get((n, step.name), ()):
-                    with self.acting_as(_less(step.user, left_out), step.kafka):
+                    with self.acting_as(less(step.user, left_out), step.kafka):
                         story.refused[step.user, left_out] = refusal(step.do, f"{step.name} without {left_out}")
                 with self.acting_as(step.user, step.kafka):
                     step.do()

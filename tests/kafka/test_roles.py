@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
+from deltalake import DeltaTable
 
 from hindstream.spark.phases import plan
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from tests.kafka.broker import Broker
 from tests.kafka.roles import acls, policies, without_one
-from tests.kafka.roles_story import FULL, JOB, KAFKA_PASSWORDS, WAREHOUSE, Recorder, World, job, refusal, users
+from tests.kafka.roles_story import FULL, JOB, KAFKA_PASSWORDS, WAREHOUSE, Recorder, World, job, less, refusal, users
 from tests.storage.s3 import SECRET_ACCESS_KEY, S3Server, s3_server
 
 if TYPE_CHECKING:
@@ -116,6 +117,13 @@ def test_readers_cannot_write(world: World, story: Story) -> None:
         assert producer.flush(30) == 0
         assert [error.code() for error in refused] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     assert world.admin.exists(report)
+
+
+def test_a_delta_table_needs_no_right_on_the_job(world: World, story: Story) -> None:
+    without = less("reader", f"Sink: arn:aws:s3:::lake/warehouse/jobs/{JOB}/*")
+    with world.acting_as(without):
+        table = DeltaTable(f"{WAREHOUSE}/topics/{JOB}", storage_options=world.store)
+        assert table.to_pyarrow_table().num_rows == story.rows[0]
 
 
 def test_no_secret_is_written_or_told(world: World, story: Story, told: list[str]) -> None:
