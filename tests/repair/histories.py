@@ -84,7 +84,8 @@ def forked(job: Pipeline, directory: Path, name: str, commit: int, topology: Top
 def as_fork(job: Pipeline, directory: Path, name: str, topology: Topology) -> Pipeline:
     """What runs a topology as a fork of the job."""
     renamed = topology.with_sinks({topic: fork_topic(topic, name) for topic in topology.sink_topics})
-    return Pipeline(directory, renamed, name, warehouse=job.warehouse.uri(""))
+    options = job.warehouse.options
+    return Pipeline(directory, renamed, name, warehouse=job.warehouse.uri(""), storage_options=options)
 
 
 def read(job: Pipeline) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.catalog import Catalog
 
     from statelib.storage import Storage
 
@@ -29,13 +29,13 @@ class World:
     """See the module. The job has come to hour 30; the fork stands on hour 10, and has come to hour 30 too."""
 
     directory: Path
-    catalog: SqlCatalog
+    catalog: Catalog
     job: Pipeline
     new: Pipeline
 
     @classmethod
-    def made(cls, directory: Path, catalog: SqlCatalog) -> World:
-        job = Pipeline(directory / "job", topology())
+    def made(cls, directory: Path, catalog: Catalog, warehouse: str | None = None, **settings: Any) -> World:
+        job = Pipeline(directory / "job", topology(), warehouse=warehouse, **settings)
         archive(job, seed=1)
         job.run(10 * HOUR)
         new = forked(job, directory / "new", "new", 1, topology(60))
