@@ -105,8 +105,13 @@ def sending(properties: Mapping[str, str]) -> Iterator[Producer]:
 
     configuration: dict[str, Any] = {**properties, **_COMMON, "enable.idempotence": True, "on_delivery": delivered}
     producer = Producer(configuration)
-    yield producer
-    left = producer.flush(_FLUSH_SECONDS)
+    try:
+        yield producer
+        left = producer.flush(_FLUSH_SECONDS)
+    except SystemError as error:  # the client has called `delivered` while it was raising what has stopped it for good
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from None
+        raise
     if failed:
         raise KafkaException(failed[0])
     if left:

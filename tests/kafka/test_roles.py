@@ -12,6 +12,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from deltalake import DeltaTable
 
+from hindstream.kafka.errors import kafka_errors
+from hindstream.kafka.producer import Outgoing, produce, sending
 from hindstream.spark.phases import plan
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
@@ -116,6 +118,12 @@ def test_readers_cannot_write(world: World, story: Story) -> None:
         producer.produce(JOB, b"mine", on_delivery=lambda error, _: refused.append(error))
         assert producer.flush(30) == 0
         assert [error.code() for error in refused] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+        with (
+            pytest.raises(ConfigurationError, match="docs/security.md"),
+            kafka_errors(topic=JOB),
+            sending(world.login()) as once,
+        ):
+            produce(once, JOB, 0, Outgoing(b"mine", b""))
     assert world.admin.exists(report)
 
 
