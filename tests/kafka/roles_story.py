@@ -163,7 +163,7 @@ class World:
         self.s3, self.broker, self._spark, self._recorder = s3, broker, spark, recorder
         self.store = s3.settings | {"aws_endpoint_url": recorder.endpoint}
         self.admin = Storage(WAREHOUSE, s3.options)
-        self._acls = AdminClient(broker.settings)
+        self._acls = AdminClient({**broker.settings, "log_level": 2})  # nothing of a broker that has gone
         jars = sorted(map(str, (build() / "spark-jars").iterdir()))
         for jar in jars:
             spark.sql(f"ADD JAR '{jar}'")
