@@ -69,8 +69,8 @@ _BEGIN_MS = 1_700_000_000_000
 _SECOND_MS = 1_000
 _RECORDS = 2_000
 _BAD = (7, 1_207)
-_ENDS_S = (600, 1_200, None)
-"""Of the slices. The first begins with a copy of its records from Kafka, the second with one of all others."""
+_ENDS_S = (600, None)
+"""Of the slices, after the first record; None: with all that is left."""
 
 _KEYS = re.compile(r"Credential=key-id-of-([a-z0-9-]+)/")
 
@@ -100,10 +100,9 @@ NEEDED = {
     (0, "view"): ("Pages: s3:GetObject",),
     (1, "archive"): ("Archives: s3:DeleteObject",),
     (1, "publish"): ("ForksOfOthers: s3:GetObject",),
-    (1, "maintain"): ("Tidy: s3:DeleteObject", "Tidy: arn:aws:s3:::lake/warehouse/jobs/orders-by-hour/*"),
-    (2, "maintain"): (
-        "PlansOfOthers: s3:GetObject",
-        "Tidy: arn:aws:s3:::lake/warehouse/topics/orders-by-hour/*",
+    (1, "maintain"): (
+        "Tidy: s3:DeleteObject", "Tidy: arn:aws:s3:::lake/warehouse/jobs/orders-by-hour/*",
+        "PlansOfOthers: s3:GetObject", "Tidy: arn:aws:s3:::lake/warehouse/topics/orders-by-hour/*",
         "Tidy: arn:aws:s3:::lake/warehouse/topics/orders-by-hour-*",
     ),
 }  # fmt: skip
@@ -210,8 +209,7 @@ class World:
             settings = self.settings(None if end_s is None else _BEGIN_MS + end_s * _SECOND_MS)
             if n == 1:
                 self._add_others(settings)
-            copy = {0: settings, 1: self.settings()}.get(n)
-            for step in self._steps(settings, copy, first=n == 0):
+            for step in self._steps(settings, first=n == 0):
                 for acl in given:
                     if acl.user == step.kafka and n == (acl.operation == "DescribeConfigs"):  # of what is there already
                         self._without_acl(acl, step, story)
@@ -238,9 +236,10 @@ class World:
         end = TopicArchive.open(f"{WAREHOUSE}/topics/orders", options=self.s3.options).end_offsets()[0]
         self.admin.put(f"topics/orders/partition=0/{end:020d}-kafka.killed.parquet", b"half")
 
-    def _steps(self, settings: Settings, copy: Settings | None, *, first: bool) -> list[Step]:
+    def _steps(self, settings: Settings, *, first: bool) -> list[Step]:
         one = job(JOB)
         steps = [
+            Step("archive", "archiver", lambda: list(archive_topics(_TOPICS, settings)), "archiver"),
             Step("plan", "job", lambda: plan.run(one, settings)),
             Step("replay", "job", lambda: replay.run(one, settings)),
             Step("audit", "job", lambda: audit.run(one, settings)),
@@ -255,8 +254,6 @@ class World:
                 Step("read from Kafka", "reader", self._read_topic, "reader"),
                 Step("view", "viewer", self._view),
             ]
-        if copy is not None:
-            steps.insert(0, Step("archive", "archiver", lambda: list(archive_topics(_TOPICS, copy)), "archiver"))
         return steps
 
     def _read_archive(self) -> int:
