@@ -57,6 +57,10 @@ class SparkCluster:
         """Where a host keeps what it keeps, from one start to the next."""
         return self._folder / f"disk-{host}"
 
+    def pid(self, host: str) -> int:
+        """That of a host's worker."""
+        return self._workers[host].pid
+
     def add(self, *hosts: str, cores: int = 1, memory: str = "2g") -> None:
         """Starts workers and waits until the master knows them."""
         for host in hosts:

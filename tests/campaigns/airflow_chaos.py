@@ -1,9 +1,9 @@
 """Slices of a real Airflow, of which tasks and servers are killed at random: nothing lost, doubled or different.
 
 A DAG with a slice a day catches up, with a scheduler (LocalExecutor), a triggerer, a DAG processor and an API server,
-each a process of its own that is started again when it has died. Meanwhile one of them, or a process of a task, is
-killed every few seconds. In the end each run is green or says why, and the sinks have what the same slices give in one
-process.
+each a process of its own that is started again when it has died. Meanwhile one of them, a process of a task, or with
+``--spark`` one of a driver in a cluster, is killed every few seconds. In the end each run is green or says why, and the
+sinks have what the same slices give in one process.
 """
 
 from __future__ import annotations
@@ -31,14 +31,22 @@ from statelib.commits import CommitLog, published_through, verify
 from statelib.commits.archives import open_archive
 from statelib.job.job import load_job
 from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
+from tests.hindstream.airflow.test_spark_submit import environment
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 from tests.hindstream.spark.orders_job import SINK
+from tests.hindstream.spark.submission.submitter import OPTIONS
+from tests.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from statelib.settings.settings import Settings
+    from tests.spark_cluster import SparkCluster
+
 SERVERS = ("scheduler", "triggerer", "dag-processor", "api-server")
 DAG_ID = "chaos"
+_HOST = "127.0.0.2"
+_TELLS_SECONDS = 60
 _DAG = """
 from datetime import UTC, datetime, timedelta
 from hindstream.airflow import replay_dag  # Airflow
@@ -103,11 +111,13 @@ class Chaos:
     Attributes:
         chance: Decides.
         servers: Those that may be.
+        worker: The process of a worker of Spark, which runs drivers; None: there is no cluster.
         mean_seconds: Between two deaths.
     """
 
     chance: random.Random
     servers: Sequence[Server]
+    worker: int | None
     mean_seconds: float
     killed: Counter[str] = field(default_factory=Counter)
     _next: float = field(default_factory=time.monotonic)
@@ -117,20 +127,27 @@ class Chaos:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self.chance.uniform(0.5, 1.5) * self.mean_seconds
-        if self.chance.random() < 0.7:
-            tasks = [pid for server in self.servers if server.name == "scheduler" for pid in _below(server)]
-            if tasks:
-                with suppress(ProcessLookupError):
-                    os.kill(self.chance.choice(tasks), signal.SIGKILL)
-                self.killed["process of a task"] += 1
+        scheduler = next(server.process for server in self.servers if server.name == "scheduler")
+        above = {
+            "process of a task": scheduler.pid if scheduler is not None else None,
+            "process of a driver": self.worker,
+        }
+        wanted = self.chance.choice([*above, "process of a task", "server"])
+        below = _below(pid) if (pid := above.get(wanted)) is not None else []
+        if below:
+            with suppress(ProcessLookupError):
+                os.kill(self.chance.choice(below), signal.SIGKILL)
+            self.killed[wanted] += 1
+            return
+        if wanted != "server":
             return
         server = self.chance.choice(self.servers)
         server.kill()
         self.killed[server.name] += 1
 
 
-def _below(server: Server) -> list[int]:
-    """The processes that a server has started, and those that these have, as far as they have a task.
+def _below(process: int) -> list[int]:
+    """The processes that one has started, and those that these have, as far as they have a task.
 
     A worker of LocalExecutor that waits for one holds the lock of the queue: if it is killed then, no other worker ever
     gets a task, until the scheduler is started anew.
@@ -141,7 +158,7 @@ def _below(server: Server) -> list[int]:
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(stat.parent.name))
     found: list[int] = []
-    todo = [server.process.pid] if server.process is not None else []
+    todo = [process]
     while todo:
         below = children.get(todo.pop(), [])
         found += below
@@ -233,6 +250,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--task-per", choices=["phase", "run"], default="run")
     parser.add_argument("--seconds", type=float, default=8, help="between two deaths, on average")
+    parser.add_argument("--spark", action="store_true", help="drivers run in a cluster of Spark, a task for each phase")
     parser.add_argument("--backfill", action="store_true", help="by airflow backfill create, not by catchup")
     parser.add_argument("--sqlite", action="store_true", help="Airflow's database, even where there is a PostgreSQL")
     given = parser.parse_args(arguments)
@@ -241,49 +259,65 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="airflow-chaos-") as place, ExitStack() as stack:
         folder = Path(place)
         address = None if given.sqlite else stack.enter_context(_postgres(folder))
-        return _campaign(folder, given, address)
+        cluster = None
+        if given.spark:
+            given.task_per = "phase"
+            cluster = stack.enter_context(spark_cluster(folder, _HOST, has_rest=True, cores=3))
+        return _campaign(folder, given, address, cluster)
 
 
-def _campaign(folder: Path, given: argparse.Namespace, address: str | None) -> int:
+def _campaign(folder: Path, given: argparse.Namespace, address: str | None, cluster: SparkCluster | None) -> int:
     home, chaotic, quiet = folder / "airflow", folder / "chaotic", folder / "quiet"
-    (home / "dags").mkdir(parents=True)
     for of in (chaotic, quiet):
         archive_orders(make_settings(of), orders(20 * given.slices, days=given.slices))
-    settings = make_settings(chaotic)
-    of_dag = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
-    last = given.slices if given.backfill else given.slices - 1  # the run of a schedule comes behind the backfill
-    dag = _DAG.format(
-        job=JOB_FILE, dag_id=DAG_ID, task_per=given.task_per, last=last, catchup=not given.backfill, given=of_dag
-    )
-    (home / "dags" / "chaos.py").write_text(dag)
+    _write_dag(home, given, make_settings(chaotic), on_spark=cluster is not None)
     environ = airflow_environ(home) | _QUICK
+    if cluster is not None:
+        connected = environment(cluster.url, cluster.rest_port)
+        environ |= {name: connected[name] for name in ("AIRFLOW_CONN_SPARK_DEFAULT", "PATH")}
     if address is not None:
         environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = address
     subprocess.run([AIRFLOW, "db", "migrate"], env=environ, check=True, stdout=subprocess.DEVNULL)
     servers = [Server(name, environ, home / f"{name}.log") for name in SERVERS]
-    chaos = Chaos(random.Random(given.seed), servers, given.seconds)
-    runs = Runs(address, home / "airflow.db", "backfill" if given.backfill else "scheduled")
-    began = told = time.monotonic()
+    worker = None if cluster is None else cluster.pid(_HOST)
+    chaos = Chaos(random.Random(given.seed), servers, worker, given.seconds)
+    runs, began = Runs(address, home / "airflow.db", "backfill" if given.backfill else "scheduled"), time.monotonic()
     try:
         if given.backfill:
             _backfill(servers, environ, given.slices)
-        while True:
-            for server in servers:
-                server.keep()
-            states = runs.states()
-            if states["success"] + states["failed"] >= given.slices:
-                break
-            if states["success"]:  # all of them have started once
-                chaos.strike()
-            if time.monotonic() - told > 60:
-                told = time.monotonic()
-                print(f"{told - began:.0f} s: {dict(states)}; killed {dict(chaos.killed)}", flush=True)
-            time.sleep(0.5)
+        states = _until_ended(servers, runs, chaos, given.slices)
     finally:
         for server in servers:
             server.end()
     print(f"{given.slices} slices in {time.monotonic() - began:.0f} s, killed {dict(chaos.killed)}: {dict(states)}")
     return _judge(given, chaotic, quiet, states)
+
+
+def _write_dag(home: Path, given: argparse.Namespace, settings: Settings, *, on_spark: bool) -> None:
+    of_dag: dict[str, Any] = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
+    if on_spark:
+        of_dag |= {"engine": "spark", "mode": "spark-submit", "spark_submit": OPTIONS}
+    last = given.slices if given.backfill else given.slices - 1  # the run of a schedule comes behind the backfill
+    how = {"task_per": given.task_per, "last": last, "catchup": not given.backfill}
+    (home / "dags").mkdir(parents=True)
+    (home / "dags" / "chaos.py").write_text(_DAG.format(job=JOB_FILE, dag_id=DAG_ID, given=of_dag, **how))
+
+
+def _until_ended(servers: Sequence[Server], runs: Runs, chaos: Chaos, slices: int) -> Counter[str]:
+    """Starts what has died, and lets something die, until all runs have ended."""
+    began = told = time.monotonic()
+    while True:
+        for server in servers:
+            server.keep()
+        states = runs.states()
+        if states["success"] + states["failed"] >= slices:
+            return states
+        if states["success"]:  # all of them have started once
+            chaos.strike()
+        if time.monotonic() - told > _TELLS_SECONDS:
+            told = time.monotonic()
+            print(f"{told - began:.0f} s: {dict(states)}; killed {dict(chaos.killed)}", flush=True)
+        time.sleep(0.5)
 
 
 def _backfill(servers: Sequence[Server], environ: dict[str, str], slices: int) -> None:
