@@ -6,7 +6,7 @@ import random
 import shutil
 from collections import Counter
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +37,7 @@ from statelib.documents.plans import Leeway
 from statelib.errors.kinds import ConfigurationError
 from statelib.repair.lateness import check_let_in, late_interval
 from statelib.repair.repair import repair
+from statelib.settings.semantics import Semantics
 from statelib.topology.leeway import may_have_leeway
 from tests.effort import examples
 from tests.repair.histories import HOUR, as_fork
@@ -84,8 +85,8 @@ def events(seed: int, n: int = 160) -> list[tuple[str, dict[str, Any], int]]:
     return [(chance.choice("abcd"), {"n": number}, time) for number, time in enumerate(times)]
 
 
-def begun(directory: Path, seed: int, cuts: list[int], of: Topology, name: str = "job") -> Pipeline:
-    job = Pipeline(directory / name, of)
+def begun(directory: Path, seed: int, cuts: list[int], of: Topology, name: str = "job", **settings: Any) -> Pipeline:
+    job = Pipeline(directory / name, of, **settings)
     job.archive("events", events(seed), (pa.string(), VALUE), 2)
     for cut in cuts:
         job.run(cut * HOUR)
@@ -120,7 +121,7 @@ def let_in(job: Pipeline, directory: Path, start_ms: int, end_ms: int = LAST_TIM
         fork(job.warehouse, "job", "fix", trial.new.commit, now_ms=0)
     else:
         fork_from_beginning(job.warehouse, "job", "fix")
-    fixing = as_fork(job, directory / "fix", "fix", job.topology)
+    fixing = as_fork(job, directory / "fix", "fix", job.topology).with_settings(semantics=job._settings.semantics)
     if spills:
         fixing = fixing.with_settings(memory_budget_bytes=1, batch_records=16)
     for side in (trial.before, trial.new, trial.then):
@@ -191,10 +192,13 @@ CUTS = st.lists(st.integers(2, 38), min_size=1, max_size=5, unique=True).map(sor
     hours=st.integers(1, 40),
     ends=st.booleans(),
     spills=st.booleans(),
+    semantics=st.sampled_from(get_args(Semantics)),
 )
-def test_the_windows_of_an_interval_take_what_came_late_then(tmp_path_factory, seed, cuts, start, hours, ends, spills):
+def test_the_windows_of_an_interval_take_what_came_late_then(
+    tmp_path_factory, seed, cuts, start, hours, ends, spills, semantics
+):
     directory = tmp_path_factory.mktemp("late")
-    job = begun(directory, seed, cuts, topology())
+    job = begun(directory, seed, cuts, topology(), semantics=semantics)
     end_ms = (start + hours) * HOUR if ends else LAST_TIME_MS
     refused, trial = "", None
     try:

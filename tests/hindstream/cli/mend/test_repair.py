@@ -320,3 +320,12 @@ def test_on_spark(folder, spark, monkeypatch):
     assert called(job, "run", "right.py:job").exit_code == 0
     never.run()
     assert newest(job) == newest(never)
+
+
+def test_late_records_on_spark(folder, spark, monkeypatch):
+    monkeypatch.setenv("HINDSTREAM_ENGINE", "spark")
+    job, never = late_job(folder, "short", SHORT), late_job(folder, "longer", LONGER)
+    done = called(job, "repair", "short.py:job", "--from", "60000", "--late", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "it has written 1 to counts." in done.output
+    assert newest(job) == newest(never)
