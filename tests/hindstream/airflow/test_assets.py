@@ -83,10 +83,12 @@ def test_a_retry_tells_of_what_the_try_before_it_has_committed(
 
 
 @pytest.mark.parametrize(
-    "root", ["lake/w", "lake/w/", "/lake/w", "file:///lake/w", "s3://lake/w", "s3://lake/w/", "~/w"]
+    "root", ["lake/w", "lake/w/", "{here}/lake/w", "file://{here}/lake/w", "s3://lake/w", "s3://lake/w/", "~/w"]
 )
 def test_an_asset_is_where_the_topic_is(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root = root.format(here=tmp_path)
     uri = Storage(root, {"region": "eu-central-1", "skip_signature": "true"}).uri(topic_path("orders"))
     assert topic_asset("orders", warehouse=root).uri == (uri if "://" in uri else f"file://{uri}")
 
