@@ -56,7 +56,7 @@ def of_change(
     namespace, warehouse = os.environ.get("OPENLINEAGE_NAMESPACE", "default"), open_warehouse(settings)
     change = change_of(made)
     name = f"{made.job}.{change}"
-    run_id = str(run_uuid(began_ms, namespace, warehouse.uri(""), name, made.run_id))
+    run_id = str(run_uuid(made.created_at_ms, namespace, warehouse.uri(""), name, made.run_id))
     facets = run_facets(settings, None, parent_of(os.environ)) | {"hindstream": own_facet(made)}
     inputs = [_changelog(topic, settings) for topic in changelogs]
     if change == "repair":

@@ -95,8 +95,8 @@ def _clock_ms(before: Commit | None, task_id: str, node: str) -> int:
 def check_let_in(warehouse: Storage, fork: str) -> None:
     """Makes sure that a fork has let in all that its leeway was meant for.
 
-    Windows behind other windows may not: what the upper ones let in may come later to the lower ones than anything
-    did before, where one task's time is far behind another's.
+    It may not have if the job has had a longer grace period in some of the runs; and windows behind other windows may
+    get what the upper ones let in later than anything came before, where one task's time is far behind another's.
 
     Raises:
         ConfigurationError: A window was closed in a run that let late records in.
@@ -114,5 +114,5 @@ def check_let_in(warehouse: Storage, fork: str) -> None:
                     turned_away[node] += task.metrics[node].counters.get("late-record-drop", 0)
     closed = [f"of {node} {counted(times, 'time')}" for node, times in turned_away.items() if times]
     if closed:
-        what = f"windows were still closed for what other windows had let in: {', '.join(closed)}"
+        what = f"windows were still closed for records that came late: {', '.join(closed)}"
         raise ConfigurationError(what, job=fork, setting="--late", next_step=_ANOTHER_FILE)

@@ -316,7 +316,7 @@ def test_what_windows_behind_windows_turn_away_is_no_repair(tmp_path):
     for events in ([("a", 20)], [("c", 90)], [("a", 15)]):  # the task of a stands at 20 hours
         job.archive("events", [(key, {"item": key}, hour * HOUR) for key, hour in events], (pa.string(), ITEM), 4)
         job.run()
-    with pytest.raises(ConfigurationError, match="windows were still closed for what other windows had let in: of"):
+    with pytest.raises(ConfigurationError, match="windows were still closed for records that came late: of"):
         let_in(job, tmp_path / "repair", 25 * HOUR)
 
 
