@@ -20,7 +20,7 @@ from statelib.operators.base import (
     WindowedOperator,
 )
 from statelib.operators.mappers.fields import ALL
-from statelib.operators.suppress.operator import RunningSuppress, Suppress
+from statelib.operators.suppress.operator import RunningSuppress
 from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
 from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
@@ -205,39 +205,29 @@ class Graph:
                 self._tap(name, batch)
         return arrived
 
-    def let_go(self, nodes: Sequence[str], nothing: Sequence[Records]) -> dict[str, Batch]:
-        """What some nodes hold for the sake of leeway alone; their parents have nothing more to give.
-
-        Args:
-            nodes: Their names.
-            nothing: No records, of the types of each source.
-        """
-        empty = self.forwarded_of_nothing(nothing)
-        held: dict[str, Batch] = {}
-        for node in self.nodes:
-            operator = self.operators.get(node.name)
-            if node.name not in nodes or not isinstance(node, Processor):
-                continue
-            if isinstance(node.spec, Suppress) and isinstance(operator, RunningSuppress):
-                with self.placing(node.name, None):
-                    held[node.name] = operator.let_go([empty[parent] for parent in node.parents], node.spec)
-        return held
-
-    def seal(self, nodes: Sequence[str], nothing: Sequence[Records]) -> dict[str, Batch]:
+    def seal(
+        self, nodes: Sequence[str], nothing: Sequence[Records], *, leeway: Leeway | None = None
+    ) -> dict[str, Batch]:
         """Seals some nodes whose parents have nothing more to give: see `HoldingOperator.seal`.
 
         Args:
             nodes: Their names.
             nothing: No records, of the types of each source.
+            leeway: Nothing is sealed, and what they hold for its sake alone is let go; None: they are sealed.
         """
         empty = self.forwarded_of_nothing(nothing)
         held: dict[str, Batch] = {}
         for node in self.nodes:
             operator = self.operators.get(node.name)
-            if node.name in nodes and isinstance(operator, HoldingOperator):
-                with self.placing(node.name, None):
-                    held[node.name] = operator.seal([empty[parent] for parent in node.parents])
-                self.metrics[node.name].count("sealed-results", len(held[node.name]))
+            if node.name not in nodes or not isinstance(operator, HoldingOperator):
+                continue
+            inputs = [empty[parent] for parent in node.parents]
+            with self.placing(node.name, None):
+                if leeway is None:
+                    held[node.name] = operator.seal(inputs)
+                    self.metrics[node.name].count("sealed-results", len(held[node.name]))
+                elif node.name in leeway.nodes and isinstance(operator, RunningSuppress):
+                    held[node.name] = operator.let_go(inputs)
         return held
 
     def forwarded_of_nothing(self, nothing: Sequence[Records]) -> dict[str, Batch]:

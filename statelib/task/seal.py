@@ -74,10 +74,7 @@ def seal(
     due = [np.empty(0, dtype=np.int64)]
     first = clock.next_sequence
     for wave in waves(graph.nodes, graph.operators):
-        if leeway is None:
-            held = graph.seal(wave, nothing)
-        else:
-            held = graph.let_go([name for name in wave if name in leeway.nodes], nothing)
+        held = graph.seal(wave, nothing, leeway=leeway)
         if not held:
             continue
         times, ranks = _in_turn([batch.sequence for batch in held.values()])

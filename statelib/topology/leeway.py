@@ -38,15 +38,14 @@ _Unhurried = _STATELESS | Branch | Split | TableSelect | ToStream | _Windowed | 
 def with_leeway(processor: Processor, leeway: Leeway | None) -> OperatorSpec:
     """A node's parameters, with the leeway that it has, if any."""
     spec = processor.spec
-    if leeway is None or processor.name not in leeway.nodes or not isinstance(spec, _Windowed | Suppress):
+    if leeway is None or processor.name not in leeway.nodes:
         return spec
-    windows, more_ms = spec.windows, leeway.accepted_ms
-    if windows is None or isinstance(windows, UnlimitedWindows):
-        return spec
-    longer = replace(windows, grace_period_ms=windows.grace_period_ms + more_ms)
     if isinstance(spec, Suppress):
-        return replace(spec, windows=longer, held_ms=spec.held_ms + more_ms if spec.held_ms else 0)
-    return replace(spec, windows=longer, retention_ms=_kept_ms(spec) + leeway.kept_ms)  # type: ignore[arg-type]
+        return replace(spec, leeway_ms=leeway.accepted_ms)
+    if not isinstance(spec, _Windowed) or isinstance(spec.windows, UnlimitedWindows):
+        return spec
+    windows = replace(spec.windows, grace_period_ms=spec.windows.grace_period_ms + leeway.accepted_ms)
+    return replace(spec, windows=windows, retention_ms=_kept_ms(spec) + leeway.kept_ms)  # type: ignore[arg-type]
 
 
 def may_have_leeway(topology: Topology) -> dict[str, int]:

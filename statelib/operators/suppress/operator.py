@@ -80,12 +80,14 @@ class Suppress:
         suppressed: What to hold back.
         windows: The windows of the table's keys; None: its keys have none.
         held_ms: How long time limits above hold an update of the table back. A final result waits as long, too.
+        leeway_ms: How much longer keys wait in a run with leeway (`statelib.topology.leeway`); no part of the topology.
     """
 
     store: str
     suppressed: Suppressed
     windows: AnyWindows | None = None
     held_ms: int = 0
+    leeway_ms: int = 0
 
     def build(self, context: OperatorContext) -> RunningSuppress:
         """The running operator."""
@@ -102,7 +104,7 @@ class Suppress:
 
     def wait_ms(self, semantics: Semantics) -> int:
         """How long after its buffer time a key leaves."""
-        return wait_ms(self.suppressed.time_limit_ms, self.windows, self.held_ms, semantics)
+        return wait_ms(self.suppressed.time_limit_ms, self.windows, self.held_ms, semantics) + self.leeway_ms
 
     @property
     def suffix_words(self) -> int:
@@ -255,15 +257,10 @@ class RunningSuppress:
         self._measure_overtime(left, due)
         return self._emit(left, batch, due)
 
-    def let_go(self, nothing: Sequence[Batch], own: Suppress) -> Batch:
-        """What would not wait any more by other parameters, which count from now on. Nothing is put after that.
-
-        Args:
-            nothing: See `seal`; so is what is given.
-            own: The same but for how long keys wait: not longer.
-        """
+    def let_go(self, nothing: Sequence[Batch]) -> Batch:
+        """As `seal`, but only what waits for the sake of leeway alone. Nothing is put after that."""
         (batch,) = nothing
-        left = self._buffer.drain(own.wait_ms(self._context.semantics))
+        left = self._buffer.drain(self._wait_ms - self._spec.leeway_ms)
         self._measure()
         return batch if left is None else self._emit(left, batch, left.time + self._wait_ms)
 
