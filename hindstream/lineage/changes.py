@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Literal
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
     dataset_type_dataset,
-    dataset_version_dataset,
     job_type_job,
     lifecycle_state_change_dataset,
     output_statistics_output_dataset,
 )
 
-from hindstream.lineage.datasets import schema_of
+from hindstream.lineage.datasets import archive_facets
 from hindstream.lineage.events import own_facet, run_facets, time_text
 from hindstream.lineage.names import dataset_at, kafka_topic, run_uuid
 from hindstream.lineage.parent import parent_of
@@ -94,10 +93,8 @@ def _changelog(topic: str, settings: Settings) -> InputDataset:
 
 
 def _output(warehouse: Storage, topic: str, rows: int | None) -> OutputDataset:
-    facets: dict[str, DatasetFacet] = {"datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("TABLE", "DELTA")}
-    if (archive := open_archive_if_present(warehouse, topic)) is not None:
-        facets["schema"] = schema_of(archive)
-        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(str(archive.version))
+    archive = open_archive_if_present(warehouse, topic)
+    facets = archive_facets(archive, None if archive is None else archive.version)
     counted: dict[str, OutputDatasetFacet] = {}
     if rows is None:
         taken_out = lifecycle_state_change_dataset.LifecycleStateChange.OVERWRITE

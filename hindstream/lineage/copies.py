@@ -6,15 +6,9 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
-from openlineage.client.facet_v2 import (
-    dataset_type_dataset,
-    dataset_version_dataset,
-    job_type_job,
-    output_statistics_output_dataset,
-    storage_dataset,
-)
+from openlineage.client.facet_v2 import dataset_type_dataset, job_type_job, output_statistics_output_dataset
 
-from hindstream.lineage.datasets import schema_of
+from hindstream.lineage.datasets import archive_facets
 from hindstream.lineage.events import run_facets, time_text
 from hindstream.lineage.names import dataset_at, kafka_topic, lake_source, run_uuid
 from hindstream.lineage.parent import parent_of
@@ -24,7 +18,7 @@ from statelib.commits.layout import topic_path
 from statelib.job.lake_topic import LakeTopic
 
 if TYPE_CHECKING:
-    from openlineage.client.generated.base import DatasetFacet, OutputDatasetFacet
+    from openlineage.client.generated.base import OutputDatasetFacet
 
     from statelib.job.topics import Topic
     from statelib.settings.settings import Settings
@@ -51,13 +45,8 @@ def of_copy(
     counted: dict[str, OutputDatasetFacet] = {}
     if records is not None:
         counted["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(records)
-    facets: dict[str, DatasetFacet] = {
-        "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("TABLE", "DELTA"),
-        "storage": storage_dataset.StorageDatasetFacet("delta", "parquet"),
-    }
-    if (archive := open_archive_if_present(warehouse, topic.archive_name)) is not None:
-        facets["schema"] = schema_of(archive)
-        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(str(archive.version))
+    archive = open_archive_if_present(warehouse, topic.archive_name)
+    facets = archive_facets(archive, None if archive is None else archive.version)
 
     def event(state: Literal["START", "COMPLETE", "FAIL"], at_ms: int, what: str | None) -> RunEvent:
         return RunEvent(

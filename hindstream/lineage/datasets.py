@@ -112,15 +112,7 @@ class Datasets:
 
     def _facets(self, topic: str, version: int | None = None) -> dict[str, DatasetFacet]:
         """Those of an archive, and of its version."""
-        facets: dict[str, DatasetFacet] = {
-            "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("TABLE", "DELTA"),
-            "storage": storage_dataset.StorageDatasetFacet("delta", "parquet"),
-        }
-        if (archive := self._archives.get(topic)) is not None:
-            facets["schema"] = schema_of(archive)
-        if version is not None:
-            facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(str(version))
-        return facets
+        return archive_facets(self._archives.get(topic), version)
 
     def _input(self, topic: str, version: int, checks: Sequence[AuditCheck]) -> InputDataset:
         ranges = {
@@ -199,6 +191,19 @@ def _transformation(use: str, *, is_assumed: bool) -> column_lineage_dataset.Tra
         description=_ASSUMED if is_assumed else None,
         masking=False,
     )
+
+
+def archive_facets(archive: TopicArchive | None, version: int | None) -> dict[str, DatasetFacet]:
+    """Those of a topic's archive, which may not be there yet, and of a version of it; None: of none."""
+    facets: dict[str, DatasetFacet] = {
+        "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet("TABLE", "DELTA"),
+        "storage": storage_dataset.StorageDatasetFacet("delta", "parquet"),
+    }
+    if archive is not None:
+        facets["schema"] = schema_of(archive)
+    if version is not None:
+        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(str(version))
+    return facets
 
 
 def schema_of(archive: TopicArchive) -> schema_dataset.SchemaDatasetFacet:
