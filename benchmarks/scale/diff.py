@@ -21,6 +21,8 @@ from hindstream.spark.session.session import WORKER_ENVIRONMENT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from statelib.comparison.matches import Matcher
+
 _MIB = 1 << 20
 _BATCH_ROWS = 1 << 20
 _SPREAD_MS = 1_000
@@ -39,6 +41,7 @@ class Diff(Measurement):
         every: One key in so many is changed, one is only in A, and one only in B.
         memory_mib: What DuckDB may use, as the budget of the comparison is.
         pairs: Of runs, in turn; the median of their ratios counts.
+        on_spark: Whether rows are matched on Spark, ``local[2]``, whose start counts too; else in one process.
     """
 
     name: ClassVar[str] = "diff"
@@ -48,6 +51,7 @@ class Diff(Measurement):
     every: int = 10_000
     memory_mib: int = 512
     pairs: int = 3
+    on_spark: bool = False
 
     def figures(self, folder: Path) -> Iterator[Figure]:
         """See `Measurement`."""
@@ -64,7 +68,7 @@ class Diff(Measurement):
                 if found != expected:
                     raise AssertionError(f"{name} found {found}, not {expected}")
             costs.append(pair)
-        size = f"{self.rows:,} rows a side"
+        size = f"{self.rows:,} rows a side{', on Spark' if self.on_spark else ''}"
         for of, unit in (("cpu_seconds", "CPU"), ("wall_seconds", "wall-clock")):
             ours, theirs = ([getattr(pair[name], of) for pair in costs] for name in ("hindstream", "duckdb"))
             ratio = median(one / other for one, other in zip(ours, theirs, strict=True))
@@ -131,9 +135,16 @@ class Diff(Measurement):
             ends = archive.end_offsets()
             histories.append((topic, [Segment(topic, partition, 0, end) for partition, end in ends.items()]))
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            resources = Resources(Path(scratch), budget_bytes=self.memory_mib * _MIB)
+            matcher = self._matcher(folder) if self.on_spark else None
+            resources = Resources(Path(scratch), budget_bytes=self.memory_mib * _MIB, matcher=matcher)
             found = compare(*sides_of(warehouse, histories[0], histories[1]), "latest", resources)
         return {name: getattr(found, name) for name in _COUNTS}
+
+    def _matcher(self, folder: Path) -> Matcher:
+        from hindstream.spark.comparison.matches import matcher_on_spark  # noqa: PLC0415
+        from statelib.settings.settings import load_settings  # noqa: PLC0415
+
+        return matcher_on_spark(load_settings({"warehouse": str(folder), "spark_master": "local[2]"}, environ={}))
 
     def duckdb(self, folder: Path) -> dict[str, int]:
         """What a full outer join finds; each key is there once, so that it need not look for the newest values."""
