@@ -15,6 +15,7 @@ _RULES = {
     "before-first-window": "before the first window",
     "empty-list": "unfolded to nothing",
     "filtered": "filtered out",
+    "no-partition": "its partitioner sent it to no partition",
     "null-foreign-key": "it refers to nothing: its foreign key is null",
     "null-key": "it has no key",
     "null-value": "its value is null",

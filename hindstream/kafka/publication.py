@@ -52,6 +52,7 @@ class Publication:
         cluster: The cluster.
         warehouse: Root of all durable data.
         made_at_ms: When the job's first commit was made; None: it has none.
+        is_placed: Whether a partitioner of the job has placed the sink's records, so that they keep their partitions.
     """
 
     publisher: Publisher
@@ -62,6 +63,7 @@ class Publication:
     cluster: Cluster
     warehouse: Storage
     made_at_ms: int | None
+    is_placed: bool = False
 
     @property
     def job(self) -> str:
@@ -133,6 +135,8 @@ class Publication:
     def _targets(self, key: pa.Array, data: pa.Array, partition: int) -> np.ndarray[Any, np.dtype[np.int32]]:
         """The partition of each record, as Kafka's default partitioner has it; a windowed key goes by its plain key."""
         partitions = len(self.state.ends)
+        if self.is_placed:
+            return np.full(len(key), partition, np.int32)
         serde = self.topic.key
         if isinstance(serde, (TimeWindowedSerde, SessionWindowedSerde)):
             data = serde.key.serialize(pc.struct_field(key, "key"))

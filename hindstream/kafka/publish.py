@@ -118,10 +118,20 @@ def _publication(
         )
         step = "publish to a topic of another name: KafkaTopic(NAME, archive=SINK)"
         raise ConfigurationError(what, job=job.name, topic=topic.name, next_step=step)
+    is_placed = any(
+        sink.is_placed and sink.topic == topic.archive_name
+        for sub in job.topology.sub_topologies
+        for sink in sub.all_sinks
+    )
+    if is_placed and len(state.ends) != partitions:
+        of = counted(len(state.ends), "partition")
+        what = f"a partitioner chose among {partitions} partitions of the sink, and the topic has {of}"
+        step = f"declare them: Produced.with_partitions({len(state.ends)})"
+        raise ConfigurationError(what, job=job.name, topic=topic.name, next_step=step)
     cluster.ensure_topic(positions, partitions, {"cleanup.policy": "compact"})
     first = CommitLog(warehouse, job.name).read_if_present(1)
     made_at_ms = None if first is None else first.created_at_ms
-    return Publication(publisher, topic, archive, partitions, state, cluster, warehouse, made_at_ms)
+    return Publication(publisher, topic, archive, partitions, state, cluster, warehouse, made_at_ms, is_placed)
 
 
 def _publish(publication: Publication, settings: Settings) -> PublishedToKafka:

@@ -56,6 +56,7 @@ _ACCOUNTS = {
         Account("null-value", "null value", "dropped", "drop-4", "has no value"),
         Account("filtered", "filtered", "dropped", "drop-4", "the filter's condition was not true"),
         Account("empty-list", "without results", "dropped", "drop-4", "its mapper returned an empty list"),
+        Account("no-partition", "no partition", "dropped", "drop-4", "its partitioner sent it to no partition"),
         Account("tombstone", "tombstone", "dropped", "drop-4", "deleted a value that had never been emitted"),
     )
 }

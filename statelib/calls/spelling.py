@@ -74,18 +74,13 @@ WRITTEN = {
 }
 """By the name in an annotation: how one is written, or who gives one."""
 
-_TOPICS = "read each topic with stream(), and merge() them"
-_BY_CONTENT = "split() by what the topic depends on, and write each branch with to()"
+_EXTRACTOR = "write to(per_record(extractor, pa.string()), topics=[...]), with all topics that it may give"
 _FOREIGN_KEY = "the key of the other table goes by name: join(other, joiner, foreign_key=...)"
 _SELECT = "put select_key() behind it: to_stream().select_key(key)"
 
 HOW = {
-    ("stream", "topic", "list"): _TOPICS,
-    ("stream", "topic", "tuple"): _TOPICS,
-    ("stream", "topic", "set"): _TOPICS,
-    ("stream", "topic", "Pattern"):
-        "name the topics, as what is replayed has to be known: stream() each, and merge() them",
-    ("to", "topic", "Callable"): _BY_CONTENT,
+    ("stream", "topic", "Pattern"): "name the topics, as what is replayed has to be known: stream([...])",
+    ("to", "topic", "Callable"): _EXTRACTOR,
     ("to_stream", "named", "Callable"): _SELECT,
     ("to_stream", "named", "str"): f'write Named.as_("name"); for another key {_SELECT}',
     ("to_stream", "named", "dict"): _SELECT,

@@ -31,6 +31,10 @@ class SinkNode(TopicNode, Protocol):
     def partitions(self) -> int | None:
         """The topic's number of partitions, where the topology says it."""
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether a partitioner has placed its records, among as many partitions as the sink's tasks."""
+
 
 class SourceNode(TopicNode, Protocol):
     """A source of a topology."""

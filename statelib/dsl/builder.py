@@ -15,6 +15,8 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.topology import Consumed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from statelib.dsl.global_ktable import GlobalKTable
     from statelib.state import StoreBuilder
     from statelib.topology import Topology
@@ -35,8 +37,15 @@ class StreamsBuilder(KafkasNames):
         self._builder = InternalStreamsBuilder(application_id)
         self._read_again = 0
 
-    def stream(self, topic: str, consumed: Consumed | None = None) -> KStream:
-        """The records of a topic."""
+    def stream(self, topic: str | Iterable[str], consumed: Consumed | None = None) -> KStream:
+        """The records of a topic, or of several as if they were one.
+
+        Records of several topics come in the order in which the task processes them; of equal timestamps those of the
+        first topic come first. Their keys and values must have the same types.
+
+        Raises:
+            ConfigurationError: One of the topics is read already, in another way or together with others.
+        """
         name = self._builder.name_of(consumed, "KSTREAM-SOURCE")
         source = self._builder.add_source(name, topic, consumed)
         if source == name:

@@ -11,19 +11,35 @@ from statelib.dsl.options import Named
 from statelib.dsl.state_stores import StateStores
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.joins.table_table.operator import TableJoin, TableJoinMerge
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.source import PlainTableSource
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from statelib.dsl.options import Materialized
+    from statelib.dsl.options import Materialized, Produced
     from statelib.operators.base import OperatorSpec
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.state import StoreBuilder
     from statelib.topology import Node
     from statelib.topology.nodes import Described
+
+
+def _distinct(topics: str | Iterable[str]) -> list[str]:
+    """The names of topics, each once.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if isinstance(topics, set | frozenset):
+        topics = sorted(topics)  # in another process it may come in another order
+    names = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
+    if not names:
+        raise ConfigurationError("no topic is named", next_step="name at least one")
+    return names
 
 
 class SourceNames(NamedTuple):
@@ -103,15 +119,17 @@ class InternalStreamsBuilder:
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
-    def add_source(self, name: str, topic: str, consumed: Consumed | None) -> str:
-        """Adds a source and gives its name; a topic that is read already in the same way keeps its one source.
+    def add_source(self, name: str, topics: str | Iterable[str], consumed: Consumed | None) -> str:
+        """Adds a source and gives its name; what is read already in the same way keeps its one source.
 
         Raises:
-            ConfigurationError: The topic is read already, in another way.
+            ConfigurationError: One of the topics is read already, in another way or together with others.
         """
-        new = Source(name, topic, consumed or Consumed())
+        topic, *more = _distinct(topics)
+        new = Source(name, topic, consumed or Consumed(), more_topics=tuple(more))
         for node in self._graph.nodes:
-            if isinstance(node, Source) and node.topic == topic:
+            if isinstance(node, Source) and (shared := sorted({*node.topics}.intersection(new.topics))):
+                topic = shared[0]
                 if node.is_global:
                     raise ConfigurationError(
                         "the topic of a global table is also read by another source",
@@ -119,6 +137,14 @@ class InternalStreamsBuilder:
                         node=node.name,
                         next_step="join with the global table, or use table() in place of it",
                     )
+                if {*node.topics} != {*new.topics}:
+                    raise ConfigurationError(
+                        "a topic is read by two sources, of which one reads others with it",
+                        topic=topic,
+                        node=node.name,
+                        next_step="read each topic with one source, and merge() the streams",
+                    )
+                new = replace(new, topic=node.topic, more_topics=node.more_topics)
                 if replace(node, name=name, consumed=replace(node.consumed, name=new.consumed.name)) != new:
                     raise ConfigurationError(
                         "a topic is read twice, with a different Consumed each time",
@@ -137,7 +163,7 @@ class InternalStreamsBuilder:
             ConfigurationError: The topic is read already; as in Kafka, a global table has it for itself.
         """
         for node in self._graph.nodes:
-            if isinstance(node, Source) and node.topic == source.topic:
+            if isinstance(node, Source) and source.topic in node.topics:
                 raise ConfigurationError(
                     "the topic of a global table is also read by another source",
                     topic=source.topic,
@@ -170,10 +196,30 @@ class InternalStreamsBuilder:
         """See `DslGraph.add_again`."""
         self._graph.add_again(node)
 
-    def add_sink(self, parent: str, topic: str, *, name: str | None, partitions: int | None, key_changed: bool) -> None:
-        """Adds a sink to a topic archive."""
-        sink = self.name_of(name, "KSTREAM-SINK")
-        self.add(Sink(sink, (parent,), topic, partitions, key_kept=not key_changed))
+    def add_sink(
+        self,
+        parent: str,
+        topics: str | Iterable[str],
+        produced: Produced,
+        *,
+        extractor: Mapper | None = None,
+        key_changed: bool,
+    ) -> None:
+        """Adds a sink to a topic archive, or to those of several topics among which an extractor chooses."""
+        sink = self.name_of(produced.name, "KSTREAM-SINK")
+        topic, *more = _distinct(topics)
+        self.add(
+            Sink(
+                sink,
+                (parent,),
+                topic,
+                produced.partitions,
+                partitioner=None if produced.partitioner is None else mapper(produced.partitioner),
+                topic_extractor=extractor,
+                more_topics=tuple(more),
+                key_kept=not key_changed,
+            )
+        )
 
     def internal_topic(self, topic: str) -> str:
         """The whole name of a repartition topic: the application's comes before it."""

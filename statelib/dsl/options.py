@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_name, check_optional_name
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.tables.writer import PlainStore, VersionedStore
 from statelib.settings.durations import milliseconds
 from statelib.state import (
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
+    from statelib.operators.mappers.mapping import MapperLike
     from statelib.operators.tables.writer import TableStore
     from statelib.serdes import Serde
 
@@ -104,6 +106,7 @@ class Produced(KafkasNames):
 
     partitions: int | None = None
     name: str | None = None
+    partitioner: MapperLike | None = None
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
@@ -119,9 +122,24 @@ class Produced(KafkasNames):
         """The topic gets this many partitions if it does not exist yet."""
         return cls(partitions)
 
+    @classmethod
+    def stream_partitioner(cls, partitioner: MapperLike) -> Produced:
+        """Records go to the partitions that ``partitioner`` chooses: see `with_stream_partitioner`."""
+        return cls(partitioner=mapper(partitioner))
+
     def with_name(self, name: str) -> Produced:
         """A copy whose node has this name."""
         return replace(self, name=name)
+
+    def with_stream_partitioner(self, partitioner: MapperLike) -> Produced:
+        """A copy in which ``partitioner`` chooses the partition of each record (Kafka's ``StreamPartitioner``).
+
+        It is a mapper that gives numbers, from 0; beside the record's columns it sees ``num_partitions``. Null stands
+        for Kafka's default partitioner. Lists send a record to several partitions, an empty list to none (KIP-837). ::
+
+            per_record(lambda key, n: int(key[1:]) % n, pa.int32(), "key", "num_partitions")
+        """
+        return replace(self, partitioner=mapper(partitioner))
 
 
 @arguments_checked
@@ -131,6 +149,7 @@ class Repartitioned(KafkasNames):
 
     name: str | None = None
     partitions: int | None = None
+    partitioner: MapperLike | None = None
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
@@ -146,6 +165,11 @@ class Repartitioned(KafkasNames):
         """The topic has this many partitions."""
         return cls(None, partitions)
 
+    @classmethod
+    def stream_partitioner(cls, partitioner: MapperLike) -> Repartitioned:
+        """Records go to the partitions that ``partitioner`` chooses: see `with_stream_partitioner`."""
+        return cls(partitioner=mapper(partitioner))
+
     def with_name(self, name: str) -> Repartitioned:
         """A copy whose topic has this name."""
         return replace(self, name=name)
@@ -153,6 +177,16 @@ class Repartitioned(KafkasNames):
     def with_number_of_partitions(self, partitions: int) -> Repartitioned:
         """A copy with this many partitions."""
         return replace(self, partitions=partitions)
+
+    def with_stream_partitioner(self, partitioner: MapperLike) -> Repartitioned:
+        """A copy in which ``partitioner`` chooses the partition of each record (Kafka's ``StreamPartitioner``).
+
+        It is a mapper that gives numbers, from 0; beside the record's columns it sees ``num_partitions``. Null stands
+        for Kafka's default partitioner. Lists send a record to several partitions, an empty list to none (KIP-837). ::
+
+            per_record(lambda key, n: int(key[1:]) % n, pa.int32(), "key", "num_partitions")
+        """
+        return replace(self, partitioner=mapper(partitioner))
 
 
 @arguments_checked

@@ -67,6 +67,7 @@ def add_repartition(
     *,
     partitions: int | None = None,
     by: Mapper | None = None,
+    partitioner: Mapper | None = None,
 ) -> str:
     """Ends the sub-topology at ``parent``; gives the name of the source at which the next one begins."""
     topic = builder.internal_topic(names.topic)
@@ -76,12 +77,17 @@ def add_repartition(
         topic,
         partitions,
         partition_by=by,
+        partitioner=partitioner,
         internal=True,
         drops_null_keys=by is None,  # unless something behind it takes them: `InternalStreamsBuilder.build`
         null_key_filter=names.null_key_filter,
         topic_in_text=names.topic,
     )
-    builder.add(sink, Source(names.source, topic, internal=True, topic_in_text=names.topic))
+    by_partitioner = partitioner is not None
+    builder.add(
+        sink,
+        Source(names.source, topic, internal=True, topic_in_text=names.topic, by_partitioner=by_partitioner),
+    )
     return names.source
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from statelib.calls import KafkasNames
 from statelib.dsl.global_ktable import GlobalKTable
@@ -11,6 +11,7 @@ from statelib.dsl.processing import add_process
 from statelib.dsl.repartitioning import add_repartition, stream_names
 from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.mappers.mapping import Mapper, MapperLike, mapper
 from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
@@ -20,7 +21,7 @@ from statelib.settings.durations import milliseconds
 from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
     import pyarrow as pa
@@ -159,8 +160,9 @@ class Stream(KafkasNames):
         (KIP-962), or a deduplication by key (KIP-655).
         """
         options = repartitioned or Repartitioned()
+        chosen = None if options.partitioner is None else mapper(options.partitioner)
         name = self._builder.new_name("KSTREAM-REPARTITION") if options.name is None else options.name
-        return self._through(name, partitions=options.partitions)
+        return self._through(name, partitions=options.partitions, partitioner=chosen)
 
     # --- deduplication (KIP-655) ---------------------------------------------------------------------------------
 
@@ -271,11 +273,29 @@ class Stream(KafkasNames):
         name = self._builder.name_of(named, "KSTREAM-FOREACH")
         self._builder.add_processor(name, [self.node], ForEach(action))
 
-    def to(self, topic: str, produced: Produced | None = None) -> None:
-        """Writes the records to a topic, partitioned by key."""
+    def to(self, topic: MapperLike, produced: Produced | None = None, *, topics: Iterable[str] | None = None) -> None:
+        """Writes the records to a topic, partitioned by key.
+
+        With ``topics``, ``topic`` is a mapper that gives the name of each record's topic, one of these (Kafka's
+        ``TopicNameExtractor``). ::
+
+            orders.to("country", topics=["de", "fr"])
+
+        A topic may be written by several sinks, and read by the same topology.
+
+        Raises:
+            ConfigurationError: ``topic`` is a mapper, and ``topics`` does not say which topics it may give.
+        """
         options = produced or Produced()
+        if topics is None and not isinstance(topic, str):
+            raise ConfigurationError(
+                "to() is given a mapper that chooses the topic of each record, but not among which",
+                next_step="name all that it may give: to(extractor, topics=[...])",
+            )
+        extractor = None if topics is None else mapper(topic)
+        named = topic if topics is None else topics
         self._builder.add_sink(
-            self.node, topic, name=options.name, partitions=options.partitions, key_changed=self._key_changed
+            self.node, cast("str | Iterable[str]", named), options, extractor=extractor, key_changed=self._key_changed
         )
 
     # -------------------------------------------------------------------------------------------------------------
@@ -289,10 +309,17 @@ class Stream(KafkasNames):
         """When Kafka connects what is below with the source: those of a topic that is read again become one later."""
         return self._read_again
 
-    def _through(self, prefix: str, *, partitions: int | None = None, by: Mapper | None = None) -> Self:
+    def _through(
+        self,
+        prefix: str,
+        *,
+        partitions: int | None = None,
+        by: Mapper | None = None,
+        partitioner: Mapper | None = None,
+    ) -> Self:
         """This stream behind a repartition topic whose name begins with ``prefix``."""
         names = stream_names(self._builder, prefix)
-        source = add_repartition(self._builder, self.node, names, partitions=partitions, by=by)
+        source = add_repartition(self._builder, self.node, names, partitions=partitions, by=by, partitioner=partitioner)
         return type(self)(self._builder, source, key_changed=by is not None)
 
     def _for_join(self, name: str | None) -> Self:

@@ -24,8 +24,8 @@ from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.task.graph import Graph
 from statelib.task.merge import TaskClock
+from statelib.task.partitioning import placement_of
 from statelib.task.seal import seal
-from statelib.task.sinks import partitions_of
 from statelib.task.source_records import HEADERS_TYPE, Records
 
 if TYPE_CHECKING:
@@ -245,9 +245,11 @@ class Alone:
         if not len(batch):
             return
         partitions = self._history.partitions[sink.topic]
-        where = partitions_of(sink, batch, partitions, task[1] % partitions)
+        placement = placement_of(sink, batch, partitions, task[1] % partitions)
+        keys = row_keys(batch)
         numbers: dict[tuple[int, RowKey, int], int] = {}
-        for row, (partition, key) in enumerate(zip(where.tolist(), row_keys(batch), strict=True)):
+        for row, partition in zip(placement.rows.tolist(), placement.partitions.tolist(), strict=True):
+            key = keys[row]
             cause = int(batch.sequence[row])
             number = numbers[partition, key, cause] = numbers.get((partition, key, cause), -1) + 1
             for sub_topology in self._history.sub_topologies:

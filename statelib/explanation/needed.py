@@ -28,6 +28,7 @@ from statelib.operators.stateless.branch import Branch, Split
 from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
 from statelib.operators.stateless.merge import Merge
 from statelib.operators.stateless.operator import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stateless.route import Route
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import ToStream
 from statelib.operators.windows.definition import TimeWindows
@@ -53,7 +54,7 @@ Deduplicated = tuple[str, DeduplicateSpec, "set[Id]"]
 _Span = tuple[bytes | None, int, int]
 """A key, and a time from the first to the last millisecond."""
 
-_KEEPS_KEYS = (MapValues, Filter, Peek, ForEach, Merge, Split, Branch, FlatMapValues, ToStream, StreamJoinSide)
+_KEEPS_KEYS = (MapValues, Filter, Peek, ForEach, Merge, Split, Branch, Route, FlatMapValues, ToStream, StreamJoinSide)
 """What these forward has the key, the window and the time of what came in; and they have no state."""
 
 _CHANGES_KEYS = (SelectKey, MapKeyValue, FlatMap, TableSelect)

@@ -79,7 +79,7 @@ class NodeMetrics:
     Accounts in use: ``forwarded``, ``duplicate``, ``late``, ``null-key``, ``null-value``, ``filtered``, ``stored``,
     ``refused`` (older than a store's retention), ``aggregated``, ``joined``, ``unmatched``, ``emitted``, ``replaced``,
     ``tombstone``, ``empty-list``, ``consumed``, ``written``, ``quarantined``, ``out-of-order``, ``null-foreign-key``,
-    ``stale``, ``invalid-timestamp``.
+    ``stale``, ``invalid-timestamp``, ``no-partition``.
 
     ``dropped`` has once more those that are ``dropped-records`` to Kafka: what could not be processed or came too late,
     but not what was filtered, was a duplicate or met no other record.

@@ -31,7 +31,7 @@ from statelib.task.inputs import Inputs
 from statelib.task.merge import TaskClock
 from statelib.task.quarantine import Quarantine
 from statelib.task.seal import seal
-from statelib.task.sinks import ArchiveSink, RepartitionSink
+from statelib.task.sinks import ArchiveSink, Delivered, RepartitionSink
 from statelib.task.state import TaskState
 
 if TYPE_CHECKING:
@@ -157,7 +157,9 @@ class _Task:
         self._inputs = Inputs(work, before, storage=self._storage, quarantine=self._quarantine)
         self._clock = TaskClock.of(work.sub_topology.all_sources, before.stream_time)
         self._archive_sinks = {
-            s.name: self._archive_sink(s.topic) for s in work.sub_topology.all_sinks if not s.internal
+            s.name: self._archive_sink(s.topic, is_placed=s.is_placed)
+            for s in work.sub_topology.all_sinks
+            if not s.internal
         }
         self._repartition_sinks = {
             sink.name: RepartitionSink(sink, work, storage=self._storage, attempt=attempt)
@@ -243,13 +245,15 @@ class _Task:
         """Writes what arrives at a sink; only repartition topics keep the order time of each record."""
         metrics = self._graph.metrics[sink]
         metrics.records_in += len(batch)
-        written = len(batch)
+        delivered = Delivered(len(batch), len(batch))
         if sink in self._archive_sinks:
             self._archive_sinks[sink].write(batch)
         else:
-            written = self._repartition_sinks[sink].write(batch, order_time())
-        metrics.account("written", written)
-        metrics.drop("null-key", len(batch) - written)
+            delivered = self._repartition_sinks[sink].write(batch, order_time())
+        metrics.account("written", delivered.records)
+        metrics.account("no-partition", delivered.nowhere)
+        metrics.drop("null-key", delivered.null_keys)
+        metrics.count("further-partition", delivered.rows - delivered.records)
 
     def _seal(self, order_time: int, leeway: Leeway | None) -> None:
         """Lets go what the operators hold; ``order_time``: of the last record taken up; ``leeway``: see `seal`."""
@@ -276,7 +280,7 @@ class _Task:
         changelogs = [sink for _, sink in self._changelogs.values()]
         return [*self._archive_sinks.values(), *changelogs, self._quarantine_sink, self._late_sink]
 
-    def _archive_sink(self, topic: str) -> ArchiveSink:
+    def _archive_sink(self, topic: str, *, is_placed: bool = False) -> ArchiveSink:
         work = self._work
         aside = topic in {quarantine_topic(work.job), late_topic(work.job)}
         partition = work.ordinal if aside else work.planned.partition
@@ -287,6 +291,7 @@ class _Task:
             next_offset=self.state.position.sink_offsets.get(place_of(topic, partition), 0),
             storage=self._storage,
             attempt=self._attempt,
+            is_placed=is_placed,
         )
 
     def _position(self) -> TaskPosition:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,9 @@ from statelib.commits.layout import JobLayout, topic_path
 from statelib.documents.manifests import RepartitionFile, SinkFile
 from statelib.documents.places import place_of
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.mappers.mapping import evaluate
 from statelib.records.key_column import KeyColumn
 from statelib.storage.digests import DigestingOutput
+from statelib.task.partitioning import placement_of
 from statelib.task.source_records import HEADERS_TYPE
 from statelib.task.sources import ORDER_TIME
 from statelib.topics.archive import topic_schema
@@ -45,10 +45,19 @@ class ArchiveSink:
         next_offset: The offset of the next record; moves.
         storage: The warehouse.
         attempt: Makes the files' names unique.
+        is_placed: Whether records are in their partitions already, whatever their keys say.
     """
 
     def __init__(
-        self, topic: str, *, partition: int, partitions: int, next_offset: int, storage: Storage, attempt: str
+        self,
+        topic: str,
+        *,
+        partition: int,
+        partitions: int,
+        next_offset: int,
+        storage: Storage,
+        attempt: str,
+        is_placed: bool = False,
     ) -> None:
         self.topic = topic
         self.place = place_of(topic, partition)
@@ -57,6 +66,7 @@ class ArchiveSink:
         self._partitions = partitions
         self._storage = storage.within(topic_path(topic))
         self._attempt = attempt
+        self._is_placed = is_placed
         self._writer: PartitionWriter | None = None
 
     def write(self, batch: Batch) -> None:
@@ -67,7 +77,8 @@ class ArchiveSink:
         """
         if not len(batch):
             return
-        self._check_partition(batch)
+        if not self._is_placed:
+            self._check_partition(batch)
         self.write_columns(batch.keys.archived, batch.value, batch.timestamp, batch.headers)
 
     def write_columns(
@@ -130,6 +141,22 @@ class ArchiveSink:
             )
 
 
+class Delivered(NamedTuple):
+    """What became of records that have reached a sink.
+
+    Attributes:
+        records: How many were written.
+        rows: How many rows they are: a partitioner may send a record to several partitions.
+        null_keys: How many were dropped because they have no key.
+        nowhere: How many a partitioner has sent to no partition.
+    """
+
+    records: int
+    rows: int
+    null_keys: int = 0
+    nowhere: int = 0
+
+
 class RepartitionSink:
     """Writes what one task sends to a repartition topic: one Arrow IPC stream for each partition that gets something.
 
@@ -153,20 +180,18 @@ class RepartitionSink:
         self._home = work.planned.partition % self._partitions
         self._files: dict[int, _RepartitionWriter] = {}
 
-    def write(self, batch: Batch, order_time: NDArray[np.int64]) -> int:
+    def write(self, batch: Batch, order_time: NDArray[np.int64]) -> Delivered:
         """Adds records, partitioned by key or by what the sink says.
 
         Args:
             batch: The records.
             order_time: int64, ascending: of the record that each was caused by, in this task's merged order.
-
-        Returns:
-            How many were written: all, or all that have a key (see `Sink`).
         """
+        given = len(batch)
         if self._sink.drops_null_keys and not (has_key := batch.keys.valid()).all():
             batch, order_time = batch.filter(has_key), order_time[has_key]
         if not len(batch):
-            return 0
+            return Delivered(0, 0, null_keys=given)
         columns = {
             "key": batch.keys.array,
             "value": batch.value,
@@ -176,14 +201,15 @@ class RepartitionSink:
         }
         if self._causes:
             columns[CAUSE] = pa.array(batch.sequence)
-        where = partitions_of(self._sink, batch, self._partitions, self._home)
+        sent, where = placement_of(self._sink, batch, self._partitions, self._home)
         rows = pa.RecordBatch.from_pydict(columns)
         for partition in np.unique(where).tolist():
             if partition not in self._files:
                 path = f"{self._prefix}/{partition:06d}/{self._name}"
                 self._files[partition] = _RepartitionWriter(self._storage, path, rows.schema)
-            self._files[partition].write(rows.take(pa.array(np.flatnonzero(where == partition))))
-        return len(batch)
+            self._files[partition].write(rows.take(pa.array(sent[where == partition])))
+        records = len(np.unique(sent)) if self._sink.partitioner is not None else len(batch)
+        return Delivered(records, len(sent), null_keys=given - len(batch), nowhere=len(batch) - records)
 
     def close(self) -> tuple[RepartitionFile, ...]:
         """Ends the files and describes them."""
@@ -193,15 +219,6 @@ class RepartitionSink:
         """Deletes what was written."""
         for file in self._files.values():
             file.abort()
-
-
-def partitions_of(sink: Sink, batch: Batch, partitions: int, home: int) -> NDArray[np.int64]:
-    """int64: the partition of a repartition topic for each record, of those without a key ``home``."""
-    by = batch.keys
-    if sink.partition_by is not None:
-        by = KeyColumn(evaluate(sink.partition_by, batch.as_record_batch(), sink.name, batch.sequence))
-    # Kafka spreads records without a key at random; here they stay together, whatever the batches and slices are.
-    return np.where(by.valid(), partition_for(by.placed_by(), partitions), home)
 
 
 class _RepartitionWriter:

@@ -3,6 +3,7 @@
 Begin with `topology`.
 """
 
+from statelib.topology.lowering import addressed_name
 from statelib.topology.nodes import Consumed, Node, Processor, Sink, Source
 from statelib.topology.timestamp_extractors import (
     FailOnInvalidTimestamp,
@@ -10,7 +11,7 @@ from statelib.topology.timestamp_extractors import (
     TimestampExtractor,
     UsePartitionTimeOnInvalidTimestamp,
 )
-from statelib.topology.topology import SubTopology, Topology, addressed_name, describe
+from statelib.topology.topology import SubTopology, Topology, describe
 
 __all__ = [
     "Consumed",

@@ -29,6 +29,7 @@ from statelib.operators.stateless.branch import Branch, Split
 from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
 from statelib.operators.stateless.merge import Merge
 from statelib.operators.stateless.operator import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stateless.route import Route
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable, ToStream
 from statelib.operators.tables.source import PlainTableSource, TableSource
@@ -218,6 +219,8 @@ def _forwarded(spec: Any, parents: Sequence[Flow]) -> Flow:  # noqa: C901, PLR09
             return flow.decided(used("filter", [mapped(spec.predicate, columns)]))
         case Split():
             return flow.decided(used("filter", [mapped(predicate, columns) for predicate in spec.predicates]))
+        case Route():
+            return flow.decided(used("filter", [mapped(spec.extractor, columns)]))
         case DeduplicateSpec():
             return flow.decided(used("filter", [flow.key if spec.id is None else mapped(spec.id, columns)]))
         case Distinct():

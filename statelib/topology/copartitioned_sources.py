@@ -16,7 +16,8 @@ def beside_repartitions(nodes: Sequence[Node]) -> dict[str, str]:
     """By the name of such a source, a repartition topic that it comes together with.
 
     A repartition places records by the bytes of their keys that belong to the type. An archive may have been placed by
-    others, those of a schema registry's serde for example: equal keys would then be in two tasks.
+    others, those of a schema registry's serde for example: equal keys would then be in two tasks. Beside a repartition
+    that a partitioner has made, an archive is where the user says.
 
     Args:
         nodes: Of a sub-topology, parents before their children.
@@ -29,7 +30,8 @@ def beside_repartitions(nodes: Sequence[Node]) -> dict[str, str]:
             continue
         sources[node.name] = frozenset[Source]().union(*(sources[parent] for parent in node.parents))
         if isinstance(node, Processor) and len(node.parents) > 1 and (node.stores or node.spec.state_stores()):
-            repartitions = sorted(source.topic for source in sources[node.name] if source.internal)
+            placed_by_key = (of for of in sources[node.name] if of.internal and not of.by_partitioner)
+            repartitions = sorted(source.topic for source in placed_by_key)
             for source in sources[node.name] if repartitions else ():
                 if not source.internal:
                     beside.setdefault(source.name, repartitions[0])

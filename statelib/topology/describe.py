@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,7 @@ class _Shown:
     def _add(self, node: Node) -> None:
         match node:
             case Source():
-                self.nodes[node.name] = _ShownNode(f"Source: {node.name} (topics: [{_topic(node)}])", ())
+                self.nodes[node.name] = _ShownNode(f"Source: {node.name} (topics: [{_topics(node)}])", ())
                 self._ends[node.name] = (node.name,)
                 if node.is_global:
                     self.global_sources.add(node.name)
@@ -84,7 +85,7 @@ class _Shown:
                 if node.null_key_filter is not None:
                     self._add_processor(node.null_key_filter, parents, ())
                     parents = (node.null_key_filter,)
-                text = f"Sink: {node.name} (topic: {_topic(node)})"
+                text = f"Sink: {node.name} ({_topic_of_sink(node)})"
                 self.nodes[node.name] = _ShownNode(text, parents, has_children=False)
             case Processor(described=None):
                 self._add_processor(node.name, self._ends_of(senders(node)), node.stores)
@@ -116,6 +117,17 @@ class _Shown:
                 for name, node in self.nodes.items()
             }
         )
+
+
+def _topics(node: Source) -> str:
+    return ", ".join(in_hash_order(node.topics)) if node.more_topics else _topic(node)
+
+
+def _topic_of_sink(node: Sink) -> str:
+    """An extractor is shown as what it is here: Kafka prints the name of a class."""
+    if node.topic_extractor is None:
+        return f"topic: {_topic(node)}"
+    return f"extractor class: {json.dumps(node.topic_extractor.describe(), sort_keys=True)}"
 
 
 def _topic(node: Source | Sink) -> str:

@@ -18,6 +18,7 @@ from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.stateless.branch import Branch, Split
 from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
 from statelib.operators.stateless.operator import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stateless.route import Route
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import ToStream
 from statelib.operators.tables.writer import VersionedStore
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _Windowed = WindowAggregate | SessionAggregate | SlidingAggregate | Distinct
 _STATELESS = Filter | FlatMap | FlatMapValues | ForEach | MapKeyValue | MapValues | Peek | SelectKey
-_Unhurried = _STATELESS | Branch | Split | TableSelect | ToStream | _Windowed | Suppress
+_Unhurried = _STATELESS | Branch | Split | Route | TableSelect | ToStream | _Windowed | Suppress
 
 
 def with_leeway(processor: Processor, leeway: Leeway | None) -> OperatorSpec:

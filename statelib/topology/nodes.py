@@ -111,7 +111,10 @@ class Source:
     """Takes up one topic.
 
     Attributes:
+        more_topics: Further topics whose records it takes up as if they were of one (Kafka's ``stream(Collection)``).
+            Only in a topology as it was described: `statelib.topology.lowering` gives each topic a source of its own.
         internal: A repartition topic, made and read within a run.
+        by_partitioner: Of a repartition topic: whether a partitioner has placed its records.
         reading: See `Reading`.
         topic_in_text: What the topic is called where the topology is described, if that is another name: of a
             repartition topic, the name without the application's.
@@ -125,7 +128,14 @@ class Source:
     parents: tuple[str, ...] = ()
     reading: Reading = "partition"
     topic_in_text: str | None = None
+    more_topics: tuple[str, ...] = ()
+    by_partitioner: bool = False
     line: Line | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All that it takes up."""
+        return (self.topic, *self.more_topics)
 
     @property
     def is_global(self) -> bool:
@@ -191,8 +201,14 @@ class Sink:
         partitions: Number of partitions of the topic; None: those of the archive if it exists, else as many as the
             sub-topology has tasks.
         partition_by: What the partition is chosen by, instead of the key (internal topics of ``deduplicate`` only).
+        partitioner: Chooses the partition in place of Kafka's default partitioner; see
+            `statelib.topology.partitioners`.
+        topic_extractor: Chooses the topic of each record, among ``topics``; None: ``topic``. Only in a topology as it
+            was described, like ``Source.more_topics``.
+        more_topics: Further topics that the extractor may choose.
         internal: A repartition topic.
         key_kept: Whether records still have the key by which the sub-topology's sources are partitioned.
+        is_placed: Whether the repartition before it has placed the records, so that none can be misplaced.
         drops_null_keys: For an internal topic: whether records without a key end here, and are counted.
         as_many_as: For an internal topic of which ``partitions`` does not say how many it has: a node; it has as many
             as that node's sub-topology has tasks.
@@ -206,19 +222,36 @@ class Sink:
     topic: str
     partitions: int | None = None
     partition_by: Mapper | None = None
+    partitioner: Mapper | None = None
+    topic_extractor: Mapper | None = None
+    more_topics: tuple[str, ...] = ()
     internal: bool = False
     key_kept: bool = True
+    is_placed: bool = False
     as_many_as: str | None = None
     drops_null_keys: bool = False
     null_key_filter: str | None = None
     topic_in_text: str | None = None
     line: Line | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All that it may write to."""
+        return (self.topic, *self.more_topics)
+
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         by = self.partition_by.describe() if self.partition_by else None
         drops = {"drops_null_keys": True} if self.drops_null_keys else {}
-        return {"node": "sink", "topic": self.topic, "partitions": self.partitions, "partition_by": by, **drops}
+        placed = {} if self.partitioner is None else {"partitioner": self.partitioner.describe()}
+        return {
+            "node": "sink",
+            "topic": self.topic,
+            "partitions": self.partitions,
+            "partition_by": by,
+            **drops,
+            **placed,
+        }
 
 
 Node = Source | Processor | Sink

@@ -29,6 +29,7 @@ from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.stateless.flat_map import FlatMapValues
 from statelib.operators.stateless.merge import Merge
 from statelib.operators.stateless.operator import Filter, MapValues
+from statelib.operators.stateless.route import Route
 from statelib.operators.suppress.definition import StrictBufferConfig
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import ToStream
@@ -73,6 +74,7 @@ _OF_ALL: dict[type, _Rule] = {
     ToStream: _Rule(passes=_BOTH),
     Distinct: _Rule(),
     PlainTableSource: _Rule(),
+    Route: _Rule(),
     TableSource: _Rule(("keyed",), {"keyed": "keyed"}),
 }
 

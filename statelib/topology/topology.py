@@ -13,6 +13,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_beside
 from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import text_of
+from statelib.topology.lowering import lowered
 from statelib.topology.node_groups import global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
 from statelib.topology.topics import check_topic
@@ -90,19 +91,19 @@ class Topology:
         nodes: Parents before children.
 
     Raises:
-        ConfigurationError: Two nodes have the same name, a parent is unknown, a topic has two sources or two sinks, a
-            topic is both read and written, has an invalid name or number of partitions, repartition topics form a cycle
-            or are joined with different numbers of partitions, joined topics have windowed keys of different windows,
-            an operator's parameters contradict each other, or there is no source.
+        ConfigurationError: Two nodes have the same name, a parent is unknown, a topic has two sources, has an invalid
+            name or number of partitions, repartition topics form a cycle or are joined with different numbers of
+            partitions, joined topics have windowed keys of different windows, an operator's parameters contradict each
+            other, or there is no source; or see `statelib.topology.lowering.lowered`.
 
     Attributes:
         declared: The nodes as they were given.
-        nodes: The nodes that run: those, and a repartition before each sink whose records are not partitioned by key.
+        nodes: The nodes that run: see `statelib.topology.lowering`.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.declared = tuple(nodes)
-        self.nodes = tuple(_with_sink_repartitions(self.declared))
+        self.nodes = lowered(self.declared)
         _check(self.nodes)
         for sub in self.sub_topologies:
             _check_co_partitioned(sub, self._declared)
@@ -230,29 +231,9 @@ class Topology:
         return {sink.topic: tasks[index_of[sink.as_many_as]] for sink in sinks if sink.as_many_as is not None}
 
 
-_REPARTITION = "-REPARTITION"
-
-
 def describe(topology: Topology) -> str:
     """A topology's text: see `Topology.describe`."""
     return topology.describe()
-
-
-def addressed_name(node: Node) -> str:
-    """The name by which records are forwarded to a node: a sink's own, although a repartition comes before it."""
-    return node.name.removesuffix(_REPARTITION) if isinstance(node, Sink) and node.internal else node.name
-
-
-def _with_sink_repartitions(nodes: Sequence[Node]) -> Iterable[Node]:
-    """Puts a repartition before each sink whose records no longer have the key they are partitioned by."""
-    for node in nodes:
-        if isinstance(node, Sink) and not node.internal and not node.key_kept:
-            topic = f"{node.topic}-repartition"
-            yield Sink(f"{node.name}{_REPARTITION}", node.parents, topic, node.partitions, internal=True)
-            yield Source(f"{node.name}{_REPARTITION}-SOURCE", topic, internal=True)
-            yield replace(node, parents=(f"{node.name}{_REPARTITION}-SOURCE",), key_kept=True)
-        else:
-            yield node
 
 
 def _check(nodes: Sequence[Node]) -> None:
@@ -277,11 +258,7 @@ def _check(nodes: Sequence[Node]) -> None:
             _add_topic(read, node.topic, "read", "use the stream or table that reads it twice")
         if isinstance(node, Sink):
             check_topic(node.topic, node.name, node.partitions)
-            _add_topic(written, node.topic, "written", "merge() the streams before to()")
-    both = {node.topic for node in nodes if isinstance(node, Sink) and not node.internal} & read
-    if both:
-        next_step = "write to another topic"
-        raise ConfigurationError("a topic is read and written, a cycle", topic=both.pop(), next_step=next_step)
+            _add_topic(written, node.topic, "written", "write it with one sink")
     if not any(isinstance(node, Source) and not node.is_global for node in nodes):
         what = "the topology has no source but global tables" if read else "the topology has no source"
         raise ConfigurationError(what, next_step="begin with StreamsBuilder.stream() or .table()")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KEYS = ("a", "b", "ab")
 _LONGEST = 48
@@ -36,6 +39,11 @@ def key_text(key: Any, start: int | None = None, end: int | None = None) -> str:
 def passes(value: Any, modulus: int, rest: int) -> bool:
     """Whether it is there, and one of those."""
     return value is not None and _sum(value) % modulus == rest
+
+
+def topic(value: Any, topics: Sequence[str]) -> str:
+    """One of some topics, chosen by a value."""
+    return topics[_sum(value) % len(topics)]
 
 
 def key(value: Any, shift: int) -> str:

@@ -39,7 +39,7 @@ _STEPS: dict[Callable[[Making], bool], int] = {
     stream_steps.select_key: 1, stream_steps.to_table: 2, stream_steps.aggregate: 2, table_steps.group_by: 2,
     table_steps.to_stream: 2, stream_steps.process: 1, stream_steps.stream_join: 1, table_steps.foreign_key_join: 1,
     table_steps.transform_values: 1, stream_steps.repartition: 1, table_steps.suppress: 1,
-    stream_steps.global_join: 2,
+    stream_steps.global_join: 2, stream_steps.through: 1,
 }  # fmt: skip
 """How often each is tried."""
 _BEHIND_WINDOWS = _STEPS | {
@@ -68,8 +68,13 @@ def _describe(making: Making, most: int) -> None:
     """Adds sources, steps and ends."""
     rng = making.rng
     making.windows_first = rng.random() < 0.6
-    for topic in ("t0", "t1", "t2")[: rng.choice([1, 2, 2, 2, 3])]:
-        making.topics.append(topic)
+    topics = ["t0", "t1", "t2"][: rng.choice([1, 2, 2, 2, 3])]
+    making.topics += topics
+    if len(topics) > 1 and rng.random() < 0.1:
+        first, second, *topics = topics
+        step = {"op": "stream", "topic": first, "more": [second]}
+        making.add(step, kind="stream", realm=making.realms.source(2))
+    for topic in topics:
         _source(making, topic)
     for _ in range(rng.choice([1, 2, 2]) if making.windows_first else 0):
         windowed_steps.windowed(making)
@@ -110,7 +115,15 @@ def _end(making: Making, made: Made) -> None:
     if made.kind != "stream":
         making.add({"op": "to_stream", "of": of}, made)
         of = len(making.steps) - 1
-    making.add({"op": "to", "of": of, "topic": f"out{len(making.steps)}"}, made)
+    topic = f"out{len(making.steps)}"
+    kind = (making.realms.root(made.realm), made.windows, made.is_text)
+    if kind in making.written and making.rng.random() < 0.3:
+        topic = making.written[kind]
+    elif making.rng.random() < 0.1:
+        making.add({"op": "to_one_of", "of": of, "topic": topic, "more": [f"{topic}-b"]}, made)
+        return
+    making.written[kind] = topic
+    making.add({"op": "to", "of": of, "topic": topic}, made)
 
 
 def _records(rng: Random, making: Making, most: int) -> tuple[Row, ...]:

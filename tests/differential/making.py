@@ -67,6 +67,7 @@ class Making:
         pool: What more can be made of.
         windows: That there are: what keys say of them, and what a step does.
         realms: What is in one sub-topology.
+        written: By realm, windows and kind of values, the last topic to which such were written.
         rocksdb: Whether Kafka Streams has to keep its stores in RocksDB.
         windows_first: Whether what has windowed keys is chosen more often than what has not.
     """
@@ -78,6 +79,7 @@ class Making:
     pool: list[Made] = field(default_factory=list)
     windows: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     realms: Realms = field(default_factory=Realms)
+    written: dict[tuple[int, Windows, bool], str] = field(default_factory=dict)
     rocksdb: bool = False
     windows_first: bool = False
 
@@ -87,7 +89,8 @@ class Making:
             each.used += 1
         self.steps.append(step)
         if made:
-            topics = frozenset([step["topic"]] if "topic" in step else []).union(*(each.topics for each in of))
+            named = [step["topic"], *step.get("more", ())] if "topic" in step else []
+            topics = frozenset(named).union(*(each.topics for each in of))
             apart = sum(len(each.topics) for each in of) <= len(topics)
             once = apart and all(each.once for each in of) and step["op"] not in _SEVERAL
             self.pool.append(Made(len(self.steps) - 1, topics=topics, once=once, **made))

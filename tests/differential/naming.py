@@ -163,7 +163,7 @@ def _reduce(of: Any, _: Any, step: Step) -> Any:
 
 _KEYS_VALUES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 _OPERATIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
-    "stream": lambda of, _, step: of.stream(step["topic"], _consumed(step)),
+    "stream": lambda of, _, step: of.stream([step["topic"], *step.get("more", ())], _consumed(step)),
     "table": lambda of, _, step: of.table(step["topic"], _store(step), _consumed(step)),
     "global_table": lambda of, _, step: of.global_table(step["topic"], _store(step), _consumed(step)),
     "add_state_store": lambda of, _, step: of.add_state_store(
@@ -241,7 +241,8 @@ _DERIVED_TABLES = {"filter", "filter_not", "map_values", "transform_values"}
 
 def program_of(seed: int, *, most: int = 14) -> list[Step]:
     """The program of a seed; ``most``: the most steps but sources and sinks."""
-    making = _Making(Random(f"names {seed}"))
+    rng = Random(f"names {seed}")
+    making = _Making(rng, several=rng.choice([2, 3, 15]))
     making.sources()
     for _ in range(making.rng.randint(2, most)):
         making.step()
@@ -252,6 +253,7 @@ def program_of(seed: int, *, most: int = 14) -> list[Step]:
 @dataclass
 class _Making:
     rng: Random
+    several: int  # topics that are read as one
     steps: list[Step] = field(default_factory=list)
     kinds: list[str | None] = field(default_factory=list)  # of what has been made
     used: set[int] = field(default_factory=set)
@@ -278,8 +280,12 @@ class _Making:
         rng = self.rng
         for number in range(rng.randint(1, 4)):
             op = rng.choice(["stream", "stream", "table", "table", "global_table"])
-            topic = f"t{rng.randint(0, 1)}" if op == "stream" else f"{op}{number}"
+            topic = rng.choice(["t0", "t1", "shared"]) if op == "stream" else f"{op}{number}"
             step = {"op": op, "topic": topic, **self._name()}
+            if op == "stream" and rng.random() < 0.15:
+                several = [f"topic-{name}" for name in range(self.several)]
+                rng.shuffle(several)
+                step |= {"topic": several[0], "more": several[1:]}
             if op == "table":
                 step |= self._store(kept=True)
                 if rng.random() < 0.1:
@@ -372,6 +378,10 @@ class _Making:
             self.final.add(len(self.kinds) - 1)
 
     def sinks(self) -> None:
+        rng = self.rng
         for number, kind in enumerate(list(self.kinds)):
             if kind == "stream" and (number not in self.used or self.rng.random() < 0.2):
-                self._add({"op": "to", "of": number, "topic": f"out{number}", **self._name(0.15)}, None)
+                self._add(
+                    {"op": "to", "of": number, "topic": rng.choice(["shared", f"out{number}"]), **self._name(0.15)},
+                    None,
+                )

@@ -24,9 +24,9 @@ class Realms:
             self._internals[root] and self._internals[root] + self._externals[root] > 1 for root in self._roots()
         )
 
-    def source(self) -> int:
-        """A new one, of a topic of the archive."""
-        return self._new(externals=1, internals=0)
+    def source(self, topics: int = 1) -> int:
+        """A new one, of topics of the archive."""
+        return self._new(externals=topics, internals=0)
 
     def behind(self, realm: int) -> int:
         """A new one behind a repartition topic."""

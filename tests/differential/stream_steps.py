@@ -81,6 +81,17 @@ def repartition(making: Making) -> bool:
     return making.add(step, made, **like(made, realm=making.realms.behind(made.realm), key_changed=False))
 
 
+def through(making: Making) -> bool:
+    """Through a topic that the program writes, too."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    topic = f"through{len(making.steps)}"
+    making.add({"op": "to", "of": made.step, "topic": topic}, made)
+    realm = making.realms.behind(made.realm)
+    return making.add({"op": "stream", "topic": topic}, made, **like(made, realm=realm, key_changed=False))
+
+
 def to_table(making: Making) -> bool:
     """What is there for each key."""
     made = making.one("stream")

@@ -51,9 +51,15 @@ def topology_of(program: Program) -> Topology:
 
 
 def topics_of(program: Program) -> list[str]:
-    """The topics that are read, in the order of declaration."""
-    read = (step["topic"] for step in program.steps if step["op"] in {"stream", "table", "global_table"})
-    return list(dict.fromkeys(read))
+    """The topics that are read and that others write, in the order of declaration."""
+    steps = program.steps
+    written = {topic for step in steps if step["op"] in {"to", "to_one_of"} for topic in _topics(step)}
+    read = (topic for s in steps if s["op"] in {"stream", "table", "global_table"} for topic in _topics(s))
+    return [topic for topic in dict.fromkeys(read) if topic not in written]
+
+
+def _topics(step: Step) -> list[str]:
+    return [step["topic"], *step.get("more", ())]
 
 
 class _Building:
@@ -69,7 +75,7 @@ class _Building:
     # --- what is there of streams and of tables ------------------------------------------------------------------
 
     def _stream(self, step: Step) -> KStream:
-        return self._builder.stream(step["topic"])
+        return self._builder.stream(_topics(step))
 
     def _table(self, step: Step) -> KTable:
         if step.get("retention") is not None:
@@ -228,6 +234,11 @@ class _Building:
 
     def _to(self, step: Step) -> None:
         self._of(step).to(step["topic"])
+
+    def _to_one_of(self, step: Step) -> None:
+        topics = _topics(step)
+        extractor = per_record(lambda value: functions.topic(value, topics), pa.string(), "value")
+        self._of(step).to(extractor, topics=topics)
 
     def _of(self, step: Step) -> Any:
         return self._made[step["of"]]

@@ -45,12 +45,12 @@ def streams() -> StreamsBuilder:
 @pytest.mark.parametrize(
     ("written", "message", "step"),
     [
-        (lambda b: b.stream(["a", "b"]), "StreamsBuilder.stream() takes a str as topic, not a list", "merge() them"),
-        (lambda b: b.stream(("a", "b")), "takes a str as topic, not a tuple", "merge() them"),
-        (lambda b: b.stream(re.compile("a.*")), "takes a str as topic, not a Pattern", "merge() them"),
+        (lambda b: b.stream(re.compile("a.*")), "takes a str or a list as topic, not a Pattern", "stream([...])"),
+        (lambda b: b.stream([]), "no topic is named", "name at least one"),
         (lambda b: b.stream("a").group_by_key().cogroup(len), "KGroupedStream has no cogroup()", "join the tables"),
         (lambda b: b.stream("a").to_table("s"), "takes a Named as named, not a str: 's'", 'write Named.as_("s")'),
-        (lambda b: b.stream("a").to(lambda key, value, record: "b"), "takes a str as topic, not a function", "split()"),
+        (lambda b: b.stream("a").to(lambda key, value, record: "b"), "its topic with (batch), a pyarrow.RecordBatch", "per_record("),
+        (lambda b: b.stream("a").to(lambda batch: batch), "not among which", "to(extractor, topics=[...])"),
         (lambda b: b.table("a", "store"), "not a str", 'Materialized.as_("store") or write Consumed.with_'),
         (lambda b: b.stream("a").transform(len), "KStream has no transform()", "use process()"),
         (lambda b: b.stream("a").through("b"), "KStream has no through()", "use repartition()"),

@@ -10,6 +10,7 @@ import pyarrow as pa
 VALUE = pa.struct([("id", pa.string()), ("amount", pa.int64()), ("other", pa.string())])
 TYPES = (pa.string(), VALUE)
 TOPICS = ("events", "clicks", "prices", "names")
+VISITS, CALLS = "visits", "calls"
 GLOBAL_TOPICS = ("places", "tariffs")
 PARTITIONS = 2
 
@@ -29,7 +30,9 @@ def surface_records(seed: int, records: int) -> dict[str, list[Row]]:
         value["other"] = None if rng.random() < 0.2 else str(rng.choice(["a", "ab", "hot", "none"]))
         row: Row = (key, None if rng.random() < 0.12 else value, max(0, now - late))
         topics[str(rng.choice(TOPICS, p=[0.4, 0.2, 0.2, 0.2]))].append(row)
-    return topics | _global_tables(np.random.default_rng((seed, 1)), records, until_ms=now)
+    others = np.random.default_rng((seed, 2))  # some of the same records once more
+    again = {topic: [row for row in topics["events"] if others.random() < 0.6] for topic in (VISITS, CALLS)}
+    return topics | again | _global_tables(np.random.default_rng((seed, 1)), records, until_ms=now)
 
 
 def _global_tables(rng: np.random.Generator, records: int, *, until_ms: int) -> dict[str, list[Row]]:

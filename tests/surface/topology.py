@@ -16,6 +16,8 @@ from statelib import (
     JoinWindows,
     Materialized,
     Named,
+    Produced,
+    Repartitioned,
     SessionWindows,
     SlidingWindows,
     Stores,
@@ -43,6 +45,7 @@ from statelib import (
     variance,
 )
 from tests.operators.processors.examples import CountAndTellSupplier, StreamTime
+from tests.surface.records import CALLS, VISITS
 
 if TYPE_CHECKING:
     from statelib import GlobalKTable, KGroupedStream, KStream, KTable, Topology
@@ -87,6 +90,7 @@ def surface() -> Topology:
     foreign_key_joins(prices, names)
     global_table_joins(events, builder.global_table("places"), builder.global_table("tariffs", versioned("tariffs")))
     windows_on_other_grids(events.group_by_key())
+    topics_and_partitions(builder, events)
     events.peek(lambda columns: columns.validate()).to("peeked")
     return builder.build()
 
@@ -109,6 +113,24 @@ def several_streams(events: KStream, clicks: KStream) -> None:
     few.flat_map_values(ids).merge(many.flat_map_values(ids)).to("unfolded")
     some.flat_map(per_record(lambda key, value: [(value["id"], key)] * 2, pa.list_(PAIR), "key", "value")).to("paired")
     events.merge(clicks).merge(many).to("merged")
+
+
+def topics_and_partitions(builder: StreamsBuilder, events: KStream) -> None:
+    """Topics that are read as one, chosen, written twice, read again, or placed by something else than the key."""
+    both = builder.stream([VISITS, CALLS])
+    both.to("written-twice")
+    both.map_values("value").to("written-twice", Produced.as_("the-same-again"))
+    events.to("written-twice", Produced.as_("from-elsewhere"))
+    builder.stream("written-twice").group_by_key().count().to_stream().to("counts-of-what-was-written")
+    other = pc.coalesce(pc.field("value", "other"), pc.scalar("none"))
+    both.to(other, topics=["a", "ab", "hot", "none"])
+    by_length = per_record(lambda key, n: None if key is None else len(key) % n, pa.int32(), "key", "num_partitions")
+    both.to("placed-by-length", Produced.with_partitions(3).with_stream_partitioner(by_length))
+    by_amount = per_record(
+        lambda value, n: [place for place in range(n) if value and value["amount"] & 1 << place],
+        pa.list_(pa.int32()), "value", "num_partitions",
+    )  # fmt: skip
+    both.repartition(Repartitioned.as_("by-amount").with_stream_partitioner(by_amount)).to("sent-to-several")
 
 
 def custom_processors(events: KStream) -> None:

@@ -177,12 +177,13 @@ def _sink_rows(sub: SubTopology, tasks: Iterable[tuple[PlannedTask, TaskOutcome]
         for file in outcome.repartitions:
             rows[file.topic] += file.rows
         for sink in sub.all_sinks:
+            metrics = _metrics(outcome, sink.name)
             yield LedgerRow(
                 check="sink",
                 task_id=outcome.task_id,
                 node=sink.name,
                 topic=sink.topic,
-                expected=_metrics(outcome, sink.name).accounts.get("written", 0),
+                expected=metrics.accounts.get("written", 0) + metrics.counters.get("further-partition", 0),
                 actual=rows[sink.topic],
             )
 

@@ -69,6 +69,7 @@ def sink_partitions(
                 _check_declared(job, sink, archive.partitions)
             existing = archive.partitions if archive else None
             partitions[sink.topic] = sink.partitions or existing or counts[sub.index]
+            _check_placed(job, sink, partitions[sink.topic], counts[sub.index])
     return partitions
 
 
@@ -122,6 +123,16 @@ def _changelog_partitions(
             )
         partitions[topic] = stores[name]
     return partitions
+
+
+def _check_placed(job: JobDefinition, sink: SinkNode, partitions: int, chosen_among: int) -> None:
+    if sink.is_placed and partitions != chosen_among:
+        raise ConfigurationError(
+            f"a partitioner chooses among {counted(chosen_among, 'partition')}, the sink's archive has {partitions}",
+            job=job.name,
+            topic=sink.topic,
+            next_step=f"declare them: Produced.with_partitions({partitions})",
+        )
 
 
 def _check_declared(job: JobDefinition, sink: SinkNode, partitions: int) -> None:

@@ -49,6 +49,10 @@ final class Functions {
     return value != null && sum(value) % modulus == rest;
   }
 
+  static int number(Object value, int count) {
+    return sum(value) % count;
+  }
+
   static String key(Object value, int shift) {
     return KEYS[(sum(value) + shift) % KEYS.length];
   }

@@ -149,7 +149,9 @@ final class NamingProgram {
     Consumed<Object, Object> consumed =
         step.hasNonNull("name") ? Consumed.as(step.get("name").asText()) : null;
     if (op.equals("stream")) {
-      return consumed == null ? builder.stream(topic) : builder.stream(topic, consumed);
+      List<String> topics = new ArrayList<>(List.of(topic));
+      step.path("more").forEach(another -> topics.add(another.asText()));
+      return consumed == null ? builder.stream(topics) : builder.stream(topics, consumed);
     }
     if (op.equals("global_table")) {
       if (materialized(step)) {

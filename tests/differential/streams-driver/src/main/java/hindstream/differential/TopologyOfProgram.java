@@ -61,12 +61,13 @@ final class TopologyOfProgram {
 
   private Object made(JsonNode step) {
     return switch (step.get("op").asText()) {
-      case "stream" -> builder.stream(step.get("topic").asText());
+      case "stream" -> builder.stream(topics(step));
       case "table" -> table(step);
       case "global_table" -> globalTable(step);
       case "map_values", "filter", "filter_not" -> derived(step);
       case "transform_values", "to_stream", "suppress", "suppress_windows", "group_by", "table_join", "foreign_key_join" -> ofTable(step);
       case "to" -> sink(step);
+      case "to_one_of" -> sinkOfEach(step);
       case "windowed" -> WindowedSteps.aggregated(stream(step, "of").groupByKey(), step);
       default -> ofStream(step);
     };
@@ -314,6 +315,22 @@ final class TopologyOfProgram {
     sinks.add(topic);
     stream(step, "of").to(topic, Produced.with(new KeySerde(), new ValueSerde()));
     return null;
+  }
+
+  private Object sinkOfEach(JsonNode step) {
+    List<String> topics = topics(step);
+    sinks.addAll(topics);
+    stream(step, "of")
+        .to(
+            (key, value, context) -> topics.get(Functions.number(value, topics.size())),
+            Produced.with(new KeySerde(), new ValueSerde()));
+    return null;
+  }
+
+  private static List<String> topics(JsonNode step) {
+    List<String> topics = new ArrayList<>(List.of(step.get("topic").asText()));
+    step.path("more").forEach(topic -> topics.add(topic.asText()));
+    return topics;
   }
 
   private static Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store(JsonNode step) {
