@@ -18,6 +18,8 @@ from hindstream.runs import now_ms, open_warehouse
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
+from statelib.commits.layout import Runs
+from statelib.commits.topologies.read_back import read_back
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.job.handover import StoreChangelog, behind_ms, changelog_config
@@ -144,7 +146,16 @@ def _offsets(handover: Handover, commit: Commit, cluster: Cluster, warehouse: St
                 step = "replay up to what Kafka still has: hindstream archive, hindstream run"
                 raise ConfigurationError(what, topic=name, partition=partition, next_step=step)
             offsets[name, partition] = offset
+    for topic in _read_back(handover, commit, warehouse):
+        state = cluster.topic(handover.kafka_topic(topic))  # what it holds has been read: the state has it
+        offsets |= {(state.name, partition): end for partition, end in state.ends.items()}
     return offsets
+
+
+def _read_back(handover: Handover, commit: Commit, warehouse: Storage) -> tuple[str, ...]:
+    """The topics that the application writes and reads."""
+    topology = Runs(warehouse, handover.job).topology(commit.fingerprint)
+    return () if topology is None else read_back(topology)
 
 
 class _StoreExport:

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def committed_at_rest(
-    cluster: Cluster, application_id: str, sources: Collection[str], *, assumed: bool = False
+    cluster: Cluster,
+    application_id: str,
+    sources: Collection[str],
+    *,
+    read_back: Collection[str] = (),
+    assumed: bool = False,
 ) -> dict[tuple[str, int], Committed]:
     """What an application has committed that has stopped, by topic and partition.
 
@@ -22,11 +27,11 @@ def committed_at_rest(
         cluster: The cluster.
         application_id: The application's.
         sources: The topics that it reads and others write.
+        read_back: The topics that it reads and writes itself, beside its repartition topics.
         assumed: Whether it is taken to be at rest where nobody can tell: see `Cluster.check_stopped`.
 
     Raises:
-        ConfigurationError: The application runs, has committed nothing, or has not read its own repartition topics to
-            their ends.
+        ConfigurationError: The application runs, has committed nothing, or has not read its own topics to their ends.
         RetryableError: The cluster did not answer, or a transaction of the application is open for long.
     """
     cluster.check_stopped(application_id, assumed=assumed)
@@ -38,7 +43,8 @@ def committed_at_rest(
     prefix, suffix = f"{application_id}-", "-repartition"
     mentioned = {topic for topic, _ in committed}
     own = {name for name in cluster.topic_names() if name.startswith(prefix)} - {*sources}
-    for name in sorted(name for name in own if name in mentioned or name.endswith(suffix)):
+    of_its_own = {name for name in own if name in mentioned or name.endswith(suffix)} | {*read_back}
+    for name in sorted(of_its_own):
         unread = _unread(cluster.topic(name), committed)
         if unread:
             what = f"the application has not read {counted(unread, 'record')} of its own"

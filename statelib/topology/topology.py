@@ -143,6 +143,12 @@ class Topology:
         return tuple(topic for topic in self.source_topics if of_node[topic] == "bootstrap")
 
     @property
+    def read_back(self) -> tuple[str, ...]:
+        """Topics that it writes, and reads without their archives."""
+        read = {topic for node in self.declared if isinstance(node, Source) for topic in node.topics}
+        return tuple(topic for topic in self.sink_topics if topic in read)
+
+    @property
     def sink_topics(self) -> tuple[str, ...]:
         """Topics that are written to archives."""
         return tuple(node.topic for node in self.nodes if isinstance(node, Sink) and not node.internal)

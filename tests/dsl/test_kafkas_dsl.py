@@ -49,7 +49,11 @@ def streams() -> StreamsBuilder:
         (lambda b: b.stream([]), "no topic is named", "name at least one"),
         (lambda b: b.stream("a").group_by_key().cogroup(len), "KGroupedStream has no cogroup()", "join the tables"),
         (lambda b: b.stream("a").to_table("s"), "takes a Named as named, not a str: 's'", 'write Named.as_("s")'),
-        (lambda b: b.stream("a").to(lambda key, value, record: "b"), "its topic with (batch), a pyarrow.RecordBatch", "per_record("),
+        (
+            lambda b: b.stream("a").to(lambda key, value, record: "b"),
+            "its topic with (batch), a pyarrow.RecordBatch",
+            "per_record(",
+        ),
         (lambda b: b.stream("a").to(lambda batch: batch), "not among which", "to(extractor, topics=[...])"),
         (lambda b: b.table("a", "store"), "not a str", 'Materialized.as_("store") or write Consumed.with_'),
         (lambda b: b.stream("a").transform(len), "KStream has no transform()", "use process()"),

@@ -193,7 +193,10 @@ REFUSALS = {
     "join, grace and a plain table": (
         builder(grace_without_a_history), r"must be versioned.*grace period.*persistent_versioned_key_value_store"
     ),
-    "a global table that is a sink": (builder(global_table_that_is_written), r"written by the same topology.*topic b.*table\(\)"),
+    "a global table that is a sink": (
+        builder(global_table_that_is_written),
+        r"written by the same topology.*topic b.*table\(\)",
+    ),
     "nothing but global tables": (builder(lambda s: s.global_table("a")), r"no source but global tables"),
     "no partitions": (
         builder(lambda s: s.stream("a").repartition(Repartitioned.number_of_partitions(0)).to("b")),

@@ -22,6 +22,7 @@ from tests.kafka.cluster import Message
 from tests.kafka.maven import build
 from tests.kafka.streams_app import StreamsApp
 from tests.kafka.test_exported_changelogs import windows_of_amounts
+from tests.kafka.test_takeover import through_case
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from statelib.settings.settings import Settings
     from tests.kafka.broker import Broker
+    from tests.kafka.test_exported_changelogs import Rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -115,6 +117,32 @@ def test_replayed_and_live_are_as_one_that_was_always_live(
         config, own = (broker.cluster.config(f"{prefix}-{store.store}-changelog") for prefix in (live, always))
         for name in ("cleanup.policy", "message.timestamp.type"):
             assert config[name] == own[name]
+
+
+def test_a_topic_that_the_application_writes_and_reads_is_not_read_again(
+    broker: Broker, unique: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """What it holds came of records that the job has replayed, so that the state has it."""
+    case, live, settings = through_case(), f"{unique}-live", settings_of(tmp_path, broker)
+    topics = {topic: f"{live}-{topic}" for topic in ("sales", "by-region", "totals")}
+    for topic in topics.values():
+        broker.cluster.create_topic(topic, PARTITIONS)
+
+    def produce(rows: Rows) -> None:
+        messages = [Message(key.encode(), str(value).encode(), ts) for key, value, ts in rows]
+        broker.cluster.produce(topics["sales"], messages)
+
+    with StreamsApp("through", broker, live, tmp_path / "before", topic_prefix=f"{live}-") as app:
+        produce(case.first["sales"])
+        app.catch_up()
+        expected = sorted(app.dump("totals-store"), key=repr)
+    list(archive_topics([KafkaTopic(topics["sales"], StringSerde(), StringSerde(), archive="sales")], settings))
+    run_slice(Job("job", case.builder().build()), settings)
+    done = hand_over(Handover("job", live, topics=topics), settings, replace=True)
+    assert {topic for topic, _ in done.offsets} == {topics["sales"], topics["by-region"]}
+    with StreamsApp("through", broker, live, tmp_path / "after", topic_prefix=f"{live}-") as app:
+        app.catch_up()
+        assert sorted(app.dump("totals-store"), key=repr) == expected
 
 
 def test_of_a_fork_as_of_its_job(broker: Broker, unique: str, tmp_path: Path, spark: SparkSession) -> None:

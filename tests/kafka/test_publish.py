@@ -6,14 +6,16 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hindstream.kafka import publish as publish_module
 from hindstream.kafka.publish import publish_to_kafka
-from statelib import Job, JsonSerde, KafkaTopic, StreamsBuilder
+from statelib import Job, JsonSerde, KafkaTopic, Produced, StreamsBuilder
 from statelib.commits.layout import rollback_path
 from statelib.documents.upkeep import ROLLBACKS, Rollback
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
@@ -114,6 +116,28 @@ def test_commits_are_published_once(cluster: Cluster, warehouse: str, unique: st
     assert publish(job, warehouse, cluster) == 10
     assert sorted(sent(published(cluster, name)), key=str) == sorted(archived(warehouse), key=str)
     assert cluster.config(f"job-{name}-published")["cleanup.policy"] == "compact"
+
+
+def test_what_a_partitioner_has_placed_keeps_its_partition(cluster: Cluster, warehouse: str, unique: str) -> None:
+    name = cluster.create_topic(unique, partitions=PARTITIONS)
+    job, builder = job_of(name), StreamsBuilder("topology")
+    builder.stream("in").to("out", Produced.stream_partitioner(pc.field("value", "n")))
+    commit(warehouse, range(40), 1)
+    archive = TopicArchive.open(f"{warehouse}/topics/out")
+    with archive.writer(2, attempt="c2") as writer:  # where its key does not belong
+        for table in archive.reader(0):
+            begin = archive.end_offsets()[2]
+            offsets = pa.array(range(begin, begin + len(table)), pa.int64())
+            writer.write(table.set_column(table.schema.get_field_index("offset"), "offset", offsets))
+    assert archive.commit(writer.close(), app_id="job", app_version=2)
+    ends = TopicArchive.open(f"{warehouse}/topics/out").end_offsets()
+    assert publish(replace(job, topology=builder.build()), warehouse, cluster) == sum(ends.values())
+    records = published(cluster, name)
+    assert {p: sum(record.partition == p for record in records) for p in range(PARTITIONS)} == ends
+
+    other = cluster.create_topic(f"{unique}-other", partitions=5)
+    with pytest.raises(ConfigurationError, match=r"chose among 3 partitions.*has 5 partitions.*with_partitions\(5\)"):
+        publish(replace(job_of(other), topology=builder.build()), warehouse, cluster)
 
 
 def test_other_partitions_than_the_archives(cluster: Cluster, warehouse: str, unique: str) -> None:

@@ -25,6 +25,7 @@ from statelib import (
     JoinWindows,
     KafkaTopic,
     Materialized,
+    Produced,
     Stores,
     StreamJoined,
     StreamsBuilder,
@@ -95,6 +96,7 @@ class Case:
         at_once: Whether the topics are filled before the application starts, which then takes up both by time.
         compared: Makes of a sink's records what has to be equal.
         changelogs: Source topics that are changelogs, by store.
+        own: Topics that the application writes and reads.
     """
 
     app: str
@@ -109,6 +111,7 @@ class Case:
     at_once: bool = False
     compared: Callable[[Made], object] = list
     changelogs: Mapping[str, str] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
 
 
 def totals() -> StreamsBuilder:
@@ -196,6 +199,28 @@ def repartition_case() -> Case:
     )
 
 
+def totals_through_a_topic() -> StreamsBuilder:
+    builder = StreamsBuilder("job")
+    builder.stream("sales").map(
+        per_record(lambda value: value.partition(":")[0], pa.string(), "value"),
+        per_record(lambda value: int(value.partition(":")[2]), pa.int64(), "value"),
+    ).to("by-region", Produced.with_partitions(PARTITIONS))
+    regional = builder.stream("by-region").group_by_key()
+    total = regional.reduce(lambda total, sale: total + sale, Materialized.as_("totals-store"))
+    total.to_stream().to("totals")
+    return builder
+
+
+def through_case() -> Case:
+    """A topic that the application writes and reads: what it holds has been read."""
+    return replace(
+        repartition_case(),
+        app="through",
+        builder=totals_through_a_topic,
+        own=("by-region",),
+    )
+
+
 def optimized_case() -> Case:
     """The table's changelog is its source topic, up to where the application stands."""
     chance = CHANCE()
@@ -213,7 +238,7 @@ def optimized_case() -> Case:
 
 
 CASES = [windows_case, versioned_case]
-LONG_CASES = [join_case, repartition_case, optimized_case]
+LONG_CASES = [join_case, repartition_case, through_case, optimized_case]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -236,10 +261,10 @@ class Bed:
         sinks = tuple(KafkaTopic(f"{self.live}-{n}", *of, archive=n) for n, of in case.sinks.items())
         self.job = Job("job", case.builder().build(), kafka_sinks=sinks)
         changelogs = {store: f"{self.live}-{topic}" for store, topic in case.changelogs.items()}
-        topics = {topic: f"{self.live}-{topic}" for topic in case.sources}
+        topics = {topic: f"{self.live}-{topic}" for topic in (*case.sources, *case.own)}
         self.handover = Handover("job", self.live, topics=topics, changelogs=changelogs)
         for prefix in self.prefixes.values():
-            for topic in (*case.sources, *case.sinks):
+            for topic in (*case.sources, *case.sinks, *case.own):
                 broker.cluster.create_topic(f"{prefix}-{topic}", PARTITIONS)
 
     def app(self, which: str, **settings: str) -> StreamsApp:

@@ -144,7 +144,13 @@ class _Application:
     def reached(self) -> Reached:
         """How far it has come."""
         besides = {self._handover.kafka_topic(topic) for topic in self._job.topology.source_topics}
-        committed = committed_at_rest(self._cluster, self._handover.application_id, besides, assumed=self._stopped)
+        committed = committed_at_rest(
+            self._cluster,
+            self._handover.application_id,
+            besides,
+            read_back={self._handover.kafka_topic(topic) for topic in self._job.topology.read_back},
+            assumed=self._stopped,
+        )
         offsets: dict[str, dict[int, int]] = {}
         times: dict[str, int] = {}
         for topic in self._sources:

@@ -13,6 +13,7 @@ final class Topologies {
           "windows", Windows::define,
           "sessions", Sessions::define,
           "reduce", Reduce::define,
+          "through", Through::define,
           "stream-join", StreamJoin::define,
           "foreign-key", ForeignKey::define);
 
