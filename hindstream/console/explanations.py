@@ -20,6 +20,7 @@ _RULES = {
     "null-key": "it has no key",
     "null-value": "its value is null",
     "out-of-order": "older than what the table had",
+    "quarantined": "a function failed for it",
     "refused": "older than the history that the store keeps",
     "stale": "overtaken by a newer row",
     "unmatched": "nothing to join with it was valid",

@@ -25,6 +25,8 @@ from statelib.stores.memory import MemoryBackend
 from statelib.task.graph import Graph
 from statelib.task.merge import TaskClock
 from statelib.task.partitioning import placement_of
+from statelib.task.processing_errors import ProcessingErrors
+from statelib.task.quarantine import Quarantine
 from statelib.task.seal import seal
 from statelib.task.source_records import HEADERS_TYPE, Records
 
@@ -81,6 +83,7 @@ class History:
         partitions: By repartition topic.
         semantics: See `Semantics`.
         end_of_input: Of the last slice.
+        sets_aside: Whether records are left out for which a function fails, where it does.
     """
 
     sub_topologies: Sequence[SubTopology]
@@ -90,6 +93,7 @@ class History:
     partitions: Mapping[str, int]
     semantics: Semantics
     end_of_input: EndOfInput
+    sets_aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +327,7 @@ class _Running:
                 store = versioned_store(self.backend, settings)
                 store.advance(times.store_times[node], write)
         self.backend.write(write)
-        return Graph(
+        graph = Graph(
             self._sub_topology,
             self.backend,
             clocks=times.clocks,
@@ -333,6 +337,10 @@ class _Running:
             only_wanted=False,
             tap=tap,
         )
+        if self._history.sets_aside:
+            topics = [source.topic for source in self._sub_topology.all_sources]
+            graph.errors = ProcessingErrors(Quarantine("quarantine", {}), topics)
+        return graph
 
     def _flush(self, graph: Graph) -> None:
         write = WriteBatch(passed_to=self.backend)

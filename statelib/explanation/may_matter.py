@@ -87,7 +87,14 @@ class Search:
         causes: dict[RecordId, Cause] = {}
         ends: dict[TaskPlace, Ended] = {}
         history = History(
-            self._tasks.path, taken_up, causes, ends, work.partitions, work.settings.semantics, self._end_of_input
+            self._tasks.path,
+            taken_up,
+            causes,
+            ends,
+            work.partitions,
+            work.settings.semantics,
+            self._end_of_input,
+            sets_aside=work.settings.on_processing_error == "quarantine",
         )
         result = MayMatter(history, [], set())
         asked = {task: _Asked({wanted}, {wanted})}

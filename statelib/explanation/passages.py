@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _DROPS = (
     "duplicate", "late", "before-first-window", "refused", "null-key", "null-value", "null-foreign-key", "filtered",
-    "unmatched", "out-of-order", "stale", "empty-list", "no-partition",
+    "unmatched", "out-of-order", "stale", "empty-list", "no-partition", "quarantined",
 )  # fmt: skip
 """Accounts of those that end at a node."""
 

@@ -13,6 +13,7 @@ from statelib.records.batch import NO_TIMESTAMP
 from statelib.task.graph import Graph
 from statelib.task.inputs import Inputs
 from statelib.task.merge import TaskClock
+from statelib.task.processing_errors import ProcessingErrors
 from statelib.task.quarantine import Quarantine
 from statelib.task.seal import seal
 from statelib.task.sinks import RepartitionSink
@@ -168,6 +169,7 @@ class ReplayedTask:
         for number, work in enumerate(self._works):
             self.slice = number
             quarantine = Quarantine(work.settings.on_bad_record, metrics)
+            graph.errors = ProcessingErrors.of(work, quarantine)
             inputs = Inputs(work, position, storage=self._storage, quarantine=quarantine, staging=self._staging)
             nothing, sinks = inputs.nothing, self._sinks(work)
             for merged, _ in inputs.taken_up():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from statelib.operators.mappers.fields import ALL
 from statelib.records.batch import NO_TIMESTAMP
@@ -117,8 +117,17 @@ class Operator(Protocol):
         """
 
 
+@runtime_checkable
+class CallingFirst(Operator, Protocol):
+    """An operator that calls the user's functions before it does anything: if one fails, nothing has been done."""
+
+    calls_first: ClassVar[bool]
+
+
 class StorelessOperator:
     """Base of the running operators that keep nothing."""
+
+    calls_first: ClassVar[bool] = True
 
     def flush(self, write: WriteBatch) -> None:
         """Nothing to write."""

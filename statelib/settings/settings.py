@@ -114,6 +114,11 @@ class Settings(BaseSettings):
     on_bad_record: Literal["fail", "quarantine"] = Field(
         default="fail", description="a record that cannot be used ends the run, or goes to the job's quarantine topic"
     )
+    on_processing_error: Literal["fail", "quarantine"] = Field(
+        default="fail",
+        description="a record for which a mapper, filter or other function of a step without state fails ends the run,"
+        " or is left out there, and its source record goes to the job's quarantine topic",
+    )
     max_future: LatestTime | None = Field(
         default=None,
         description="the limit beyond which a record is from the future: a span after the record was archived (7d, "

@@ -13,6 +13,7 @@ from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import place_beside
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import (
+    CallingFirst,
     HoldingOperator,
     OperatorContext,
     RoutingOperator,
@@ -20,12 +21,14 @@ from statelib.operators.base import (
     WindowedOperator,
 )
 from statelib.operators.mappers.fields import ALL
+from statelib.operators.mappers.function_errors import UserFunctionError
 from statelib.operators.suppress.operator import RunningSuppress
 from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
 from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
+from statelib.task.processing_errors import rows_that_fail
 from statelib.task.sampling import Sampling
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.leeway import with_leeway
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from statelib.records.key_sample import KeySample
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.stores.backend import Backend
+    from statelib.task.processing_errors import ProcessingErrors
     from statelib.task.source_records import Records
     from statelib.topology import Node, SubTopology
 
@@ -120,6 +124,9 @@ class Graph:
         leeway: Leeway | None = None,
     ) -> None:
         self._backend = backend
+        self.errors: ProcessingErrors | None = None
+        """What becomes of records for which the user's functions fail; None: the first of them ends the task."""
+        self._is_sealing = False
         self._spent = spent
         self._tap = tap
         self.nodes = sub_topology.nodes
@@ -197,6 +204,9 @@ class Graph:
             By sink node, what reached it, in order.
         """
         known = len(self.keys)
+        self._is_sealing = sealed is not None  # what is let go then was caused by no source record
+        if self.errors is not None:
+            self.errors.take_up(parts, ranks, uptake)
         made = self._run_all(parts, ranks, uptake, sealed or {})
         self._new_keys = len(self.keys) - known
         arrived = {node.name: self._arrived(node, made, uptake) for node in self.nodes if isinstance(node, Sink)}
@@ -345,8 +355,27 @@ class Graph:
         first, batches = inputs[0], tuple(passing.batch for passing in inputs)
         uptake = first.numbering.uptake
         with self.placing(node.name, uptake):
-            batch = self.operators[node.name].process(batches, uptake)
+            try:
+                batch = self.operators[node.name].process(batches, uptake)
+            except UserFunctionError as error:
+                if self._is_sealing or self.errors is None or error.failing is None or not self._is_undone(node):
+                    raise
+                fails = rows_that_fail(first.batch, error.failing)
+                if not fails.any():
+                    raise
+                self._set_aside(node.name, replace(first, batch=first.batch.filter(fails)), error, self.errors)
+                return self._run(node, [replace(first, batch=first.batch.filter(~fails))])
         return replace(first, batch=batch)
+
+    def _is_undone(self, node: Processor) -> bool:
+        """Whether a node has done nothing where one of its functions has failed."""
+        return len(node.parents) == 1 and isinstance(self.operators[node.name], CallingFirst)
+
+    def _set_aside(self, node: str, failed: Passing, error: UserFunctionError, errors: ProcessingErrors) -> None:
+        """Counts records for which a function of a node fails, and sets aside what has caused them."""
+        self.metrics[node].records_in += len(failed.batch)
+        self.metrics[node].drop("quarantined", len(failed.batch))
+        errors.set_aside(in_task(failed).sequence, f"{node}: {error.what}")
 
     @contextmanager
     def placing(self, node: str, uptake: Uptake | None) -> Iterator[None]:

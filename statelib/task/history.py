@@ -20,6 +20,7 @@ from statelib.stores.spec import families_of
 from statelib.task.graph import Graph
 from statelib.task.inputs import Inputs
 from statelib.task.merge import TaskClock
+from statelib.task.processing_errors import ProcessingErrors
 from statelib.task.quarantine import Quarantine
 from statelib.task.sinks import RepartitionSink
 from statelib.task.state import TaskState
@@ -155,6 +156,7 @@ class _Replay:
         )
         by_topic = {source.topic: graph.metrics[source.name] for source in work.sub_topology.all_sources}
         quarantine = Quarantine(work.settings.on_bad_record, by_topic)
+        graph.errors = ProcessingErrors.of(work, quarantine)
         inputs = Inputs(work, self._position, storage=self._storage, quarantine=quarantine, fields=self._fields)
         clock = TaskClock.of(work.sub_topology.all_sources, self._position.stream_time)
         sinks = {

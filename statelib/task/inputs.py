@@ -161,7 +161,11 @@ class Inputs:
         settings, value_type = self._work.settings, schema.field("value").type
         timestamp = fields_of_mapper(node.consumed.timestamp_extractor.mapper)
         wanted = both([self._fields[node.name], timestamp])
-        keeps_aside = settings.on_bad_record != "fail" or settings.on_late_record != "drop"
+        keeps_aside = (
+            settings.on_bad_record != "fail"
+            or settings.on_processing_error != "fail"
+            or settings.on_late_record != "drop"
+        )
         keeps_aside = keeps_aside or bool(self._work.source_files[node.topic].latest_ms)
         if wanted is None or keeps_aside or node.consumed.value_serde is not None or not pa.types.is_struct(value_type):
             return None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.task.source_records import Records
 
 
 class Quarantine:
@@ -50,6 +51,20 @@ class Quarantine:
             )
         self._metrics[topic].records_in += len(records)
         self._metrics[topic].drop("quarantined", len(records))
+        self._collect(topic, partition, records, reasons)
+
+    def add_failed(self, topic: str, partition: int, records: Records, reason: str) -> None:
+        """Takes source records that were processed, and have caused what a function of the user's failed for."""
+        columns = {
+            "key": records.keys.plain,
+            "value": records.value,
+            "timestamp": pa.array(records.timestamp),
+            "offset": pa.array(records.offset),
+        }
+        reasons = pa.array([reason] * len(records))
+        self._collect(topic, partition, pa.RecordBatch.from_pydict(columns), reasons)
+
+    def _collect(self, topic: str, partition: int, records: pa.RecordBatch, reasons: pa.Array) -> None:
         timestamp = records.column("timestamp").cast(pa.int64())
         value = pa.StructArray.from_arrays(
             [

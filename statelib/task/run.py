@@ -29,6 +29,7 @@ from statelib.task.graph import Graph
 from statelib.task.history import replayed_history
 from statelib.task.inputs import Inputs
 from statelib.task.merge import TaskClock
+from statelib.task.processing_errors import ProcessingErrors
 from statelib.task.quarantine import Quarantine
 from statelib.task.seal import seal
 from statelib.task.sinks import ArchiveSink, Delivered, RepartitionSink
@@ -152,6 +153,7 @@ class _Task:
         )
         by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
+        self._graph.errors = ProcessingErrors.of(work, self._quarantine)
         self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
         self._late_sink = self._archive_sink(late_topic(work.job))
         self._inputs = Inputs(work, before, storage=self._storage, quarantine=self._quarantine)

@@ -74,7 +74,13 @@ class Stages:
         self._previous = previous
         self._warehouse = warehouse
         self._settings = settings
-        deciding = (settings.semantics, settings.on_bad_record, settings.on_future_record, settings.on_late_record)
+        deciding = (
+            settings.semantics,
+            settings.on_bad_record,
+            settings.on_processing_error,
+            settings.on_future_record,
+            settings.on_late_record,
+        )
         self._kept_as = None if code is None else made_from(plan, [code, *deciding])
 
     @property

@@ -39,6 +39,8 @@ class TaskSettings:
         semantics: See `Semantics`.
         on_bad_record: ``fail``: a record that cannot be used ends the run; ``quarantine``: it goes to the topic
             ``<job>-quarantine``, is counted and shown.
+        on_processing_error: ``fail``: a record for which a function of the user's fails ends the run; ``quarantine``:
+            see `statelib.task.processing_errors`.
         on_future_record: ``quarantine``: a record from the future goes to that topic, whatever is said of bad ones;
             ``partition-time``: it is taken up with the largest timestamp so far of its partition.
         on_late_record: ``drop``: a record that comes too late for an operator is counted and gone; ``topic``: it goes
@@ -53,6 +55,7 @@ class TaskSettings:
     batch_records: int = 131_072
     semantics: Semantics = "kip"
     on_bad_record: Literal["fail", "quarantine"] = "fail"
+    on_processing_error: Literal["fail", "quarantine"] = "fail"
     on_future_record: OnFutureRecord = "quarantine"
     on_late_record: Literal["drop", "topic"] = "drop"
     parallel_transfers: int = 4

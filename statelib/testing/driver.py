@@ -103,7 +103,8 @@ class TopologyTestDriver(KafkasNames):
         semantics: See `Semantics`.
         partitions: The number of partitions of each input topic.
         on_bad_record: As the setting: a record that cannot be used ends a replay, or can be read with
-            `read_quarantined_records`. A function of the user's that raises ends it in either case.
+            `read_quarantined_records`.
+        on_processing_error: As the setting: the same for records for which a function of a step without state fails.
 
     Raises:
         ConfigurationError: Another driver has used the folder: this one would go on with its topics and state.
@@ -117,6 +118,7 @@ class TopologyTestDriver(KafkasNames):
         semantics: Semantics = "kip",
         partitions: int = 1,
         on_bad_record: Literal["fail", "quarantine"] = "fail",
+        on_processing_error: Literal["fail", "quarantine"] = "fail",
     ) -> None:
         folder = _temporary_folder(self) if folder is None else _unused_folder(folder)
         self._warehouse = Storage(f"{folder}/warehouse")
@@ -125,6 +127,7 @@ class TopologyTestDriver(KafkasNames):
             f"{folder}/state",
             semantics=semantics,
             on_bad_record=on_bad_record,
+            on_processing_error=on_processing_error,
             on_late_record="topic",
         )
         self._job = Job(_JOB, topology)

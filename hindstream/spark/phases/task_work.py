@@ -38,6 +38,7 @@ def task_settings(warehouse: Storage, settings: Settings) -> TaskSettings:
         batch_records=settings.batch_records,
         semantics=settings.semantics,
         on_bad_record=settings.on_bad_record,
+        on_processing_error=settings.on_processing_error,
         on_future_record=settings.on_future_record,
         on_late_record=settings.on_late_record,
         parallel_transfers=settings.parallel_transfers,

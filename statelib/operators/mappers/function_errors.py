@@ -7,6 +7,7 @@ record: by its sequence, of which the task knows topic, partition and offset (`s
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.errors.exhausted import is_exhaustion
@@ -16,14 +17,32 @@ from statelib.errors.user_lines import place_in_user_code
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 FAILURES = (Exception, SystemExit)
 """What a user's function may raise; ``sys.exit()`` in one must not end a task as if all were well."""
 
 
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """For which of some records a function fails.
+
+    Attributes:
+        rows: Finds the rows; it calls the function again.
+        sequence: int64, by row: the sequence of the record that it comes from.
+    """
+
+    rows: Callable[[], list[int]]
+    sequence: NDArray[np.int64]
+
+
 class UserFunctionError(ConfigurationError):
     """A function of the user has raised an error."""
+
+    failing: Failing | None = None
+    """Where the function was called for whole columns: for which rows it fails. No copy has it."""
 
 
 @contextmanager
@@ -33,6 +52,7 @@ def calling(
     *,
     node: str | None = None,
     sequence: Callable[[BaseException], int | None] | None = None,
+    failing: Failing | None = None,
 ) -> Iterator[None]:
     """Around calls of a user's functions.
 
@@ -41,6 +61,7 @@ def calling(
         functions: Themselves: where one of them is defined is told where no line of the error's is the user's.
         node: The node's name.
         sequence: Called with what one has raised: the sequence of the record that it was called for; None: not known.
+        failing: For which records it fails; None: that cannot be found out.
 
     Raises:
         HindstreamError: One has raised it, or, as a `UserFunctionError`, anything else.
@@ -52,7 +73,10 @@ def calling(
         if is_exhaustion(error):
             raise
         found = sequence(error) if sequence else None
-        raise failure(what, error, functions, node=node, sequence=found) from error
+        told = failure(what, error, functions, node=node, sequence=found)
+        if isinstance(told, UserFunctionError) and found is not None:
+            told.failing = failing
+        raise told from error
 
 
 def failure(
@@ -96,6 +120,26 @@ def first_that_fails(
     if row is None and not isinstance(error, HindstreamError):
         row = _first(lambda part: _raised(call, part) is not None, columns)
     return row
+
+
+def all_that_fail(call: Callable[[pa.RecordBatch], object], columns: pa.RecordBatch) -> list[int]:
+    """All rows that a function of a batch fails for, whatever it raises, when it is called for each alone.
+
+    Args:
+        call: The function. It is called with parts, of many rows as long as it fails for none of them.
+        columns: What it has failed for.
+    """
+    failing: list[int] = []
+    start, size = 0, columns.num_rows
+    while start < columns.num_rows:
+        part = columns.slice(start, min(size, columns.num_rows - start))
+        row = _first(lambda rows: _raised(call, rows) is not None, part) if _raised(call, part) is not None else None
+        if row is None:
+            start, size = start + part.num_rows, 2 * size
+        else:
+            failing.append(start + row)
+            start, size = start + row + 1, max(1, row // 2)
+    return failing
 
 
 def _first(fails: Callable[[pa.RecordBatch], bool], columns: pa.RecordBatch) -> int | None:

@@ -41,7 +41,7 @@ from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import defined_at, place_of_call
 from statelib.operators.mappers.code_identity import describe_function
-from statelib.operators.mappers.function_errors import calling, first_that_fails
+from statelib.operators.mappers.function_errors import Failing, all_that_fail, calling, first_that_fails
 from statelib.operators.mappers.python_values import column_of, items_of
 
 if TYPE_CHECKING:
@@ -320,7 +320,8 @@ def evaluate(of: Mapper, columns: pa.RecordBatch, node: str, sequence: NDArray[n
         return None if row is None else int(sequence[row])
 
     functions = functions_of(of)
-    with calling("a mapper", functions, node=node, sequence=failed_for):
+    failing = None if sequence is None else Failing(lambda: all_that_fail(of.map, columns), sequence)
+    with calling("a mapper", functions, node=node, sequence=failed_for, failing=failing):
         mapped = of.map(columns)
     if len(mapped) != columns.num_rows:
         raise _wrong_length(len(mapped), columns.num_rows).placed(node=node, **defined_at(functions))

@@ -12,7 +12,7 @@ import numpy as np
 
 from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.mappers.fields import both, columns_for, fields_of_mapper, narrowed
-from statelib.operators.mappers.function_errors import calling, first_that_fails
+from statelib.operators.mappers.function_errors import Failing, all_that_fail, calling, first_that_fails
 from statelib.operators.mappers.mapping import Mapper, evaluate, holds
 from statelib.records.key_column import KeyColumn
 
@@ -214,7 +214,8 @@ def show(action: Callable[[pa.RecordBatch], object], batch: Batch, node: str, me
         row = first_that_fails(action, columns, error)
         return None if row is None else int(batch.sequence[row])
 
-    with calling(f"a function of {method}", [action], node=node, sequence=failed_for):
+    failing = Failing(lambda: all_that_fail(action, columns), batch.sequence)
+    with calling(f"a function of {method}", [action], node=node, sequence=failed_for, failing=failing):
         action(columns)
 
 

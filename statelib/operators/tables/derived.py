@@ -14,7 +14,7 @@ Accounts: ``forwarded``, with a store ``stored``; ``filtered``, ``refused``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from statelib.operators.base import StorelessSpec
 from statelib.operators.stateless.operator import Stateless
@@ -76,6 +76,8 @@ class DerivedTable:
 class RunningDerivedTable(WritingOperator):
     """The running operator."""
 
+    calls_first: ClassVar[bool] = True
+
     def __init__(self, spec: DerivedTable, context: OperatorContext) -> None:
         super().__init__(spec.store, context, needs_prior=spec.needs_prior)
         self._spec = spec
@@ -84,12 +86,12 @@ class RunningDerivedTable(WritingOperator):
         """The changes of this table."""
         (batch,) = inputs
         metrics = self._context.metrics
-        metrics.records_in += len(batch)
         changes = replace(batch, value=self._step(batch, batch.value), prior=None)
+        if self._writer is None and self._spec.needs_prior and batch.prior is not None:
+            changes = replace(changes, prior=self._step(batch, batch.prior))
+        metrics.records_in += len(batch)  # nothing is done before the functions have not failed
         if self._writer is not None:
             changes = self._put(self._writer, changes, uptake).changes
-        elif self._spec.needs_prior and batch.prior is not None:
-            changes = replace(changes, prior=self._step(batch, batch.prior))
         forwarded = without_empty(changes) if self._spec.leaves_out_empty else changes
         metrics.account("filtered", len(changes) - len(forwarded))
         metrics.account("forwarded" if self._writer is None else "stored", len(forwarded))

@@ -1,0 +1,79 @@
+"""What becomes of records for which the user's functions fail, where the job does not end at the first (KIP-1033).
+
+Such a record is left out where its function fails: at that node and below it, and nowhere else, as with Kafka Streams'
+``LogAndContinueProcessingExceptionHandler``. The source record that caused it goes to the job's quarantine topic, with
+the node and what was raised (KIP-1034's dead letter queue).
+
+That holds for nodes that call functions before they do anything (`statelib.operators.base.CallingFirst`): steps without
+state, and tables that are made of one other. A function that fails inside a join, an aggregation or a custom processor
+ends the run: what the node has done for the record before could not be taken back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.operators.mappers.function_errors import Failing
+    from statelib.records.batch import Batch, Uptake
+    from statelib.task.quarantine import Quarantine
+    from statelib.task.source_records import Records
+    from statelib.task.work import TaskWork
+
+
+class ProcessingErrors:
+    """Sets source records aside that have caused what a function failed for.
+
+    Args:
+        quarantine: Where they go.
+        topics: The task's source topics, by `Uptake.source`.
+    """
+
+    def __init__(self, quarantine: Quarantine, topics: Sequence[str]) -> None:
+        self._quarantine = quarantine
+        self._topics = topics
+        self._parts: Sequence[Records] = ()
+        self._ranks: Sequence[NDArray[np.int64]] = ()
+        self._uptake: Uptake
+
+    @classmethod
+    def of(cls, work: TaskWork, quarantine: Quarantine) -> Self | None:
+        """For a task; None: its run ends at the first."""
+        topics = [source.topic for source in work.sub_topology.all_sources]
+        return cls(quarantine, topics) if work.settings.on_processing_error == "quarantine" else None
+
+    def take_up(self, parts: Sequence[Records], ranks: Sequence[NDArray[np.int64]], uptake: Uptake) -> None:
+        """Says what is processed now. Args as of `statelib.task.graph.Graph.process`."""
+        self._parts, self._ranks, self._uptake = parts, ranks, uptake
+
+    def set_aside(self, causes: NDArray[np.int64], reason: str) -> None:
+        """Sets records aside.
+
+        Args:
+            causes: int64: their sequences in the task, ascending; one that has caused several is there as often.
+            reason: Where and why.
+        """
+        for row in (causes - self._uptake.first_sequence).tolist():
+            source = int(self._uptake.source[row])
+            place = int(np.searchsorted(self._ranks[source], row))
+            records = self._parts[source].slice(place, place + 1)
+            self._quarantine.add_failed(self._topics[source], int(self._uptake.partition[row]), records, reason)
+
+
+def rows_that_fail(batch: Batch, failing: Failing) -> NDArray[np.bool_]:
+    """bool, one a record: for which of those that a node got its function fails.
+
+    If it was called for only some of them, all results of a source record fail together.
+    """
+    rows = failing.rows()
+    if len(failing.sequence) != len(batch):
+        return np.isin(batch.sequence, failing.sequence[rows])
+    fails = np.zeros(len(batch), np.bool_)
+    fails[rows] = True
+    return fails
