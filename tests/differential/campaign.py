@@ -1,4 +1,4 @@
-"""``differential [--programs N] [--seed N] [--every-slice N]``: new random programs, in Kafka Streams and here.
+"""``differential [--programs N] [--seed N] [--kafka VERSION]``: new random programs, in Kafka Streams and here.
 
 Of each seed there is also a program of names, of which only the topology's text is compared.
 What differs is made as small as possible and printed with its seed; the exit code is 1 then.
@@ -29,12 +29,13 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("--programs", type=int, default=5_000, help="how many")
     options.add_argument("--seed", type=int, help="of the first one, the others follow; if left out, a new one")
     options.add_argument("--every-slice", type=int, default=20, help="each how manieth is also run as a job")
+    options.add_argument("--kafka", help="a version of Kafka Streams; if left out, that of streams-driver/pom.xml")
     options.add_argument("--most", type=int, default=5, help="how many differences are made small and shown")
     given = options.parse_args(arguments)
     first = secrets.randbelow(1 << 31) if given.seed is None else given.seed
     print(f"programs {first} to {first + given.programs - 1}", flush=True)
     different = []
-    with tempfile.TemporaryDirectory() as folder, KafkaStreams(Path(folder)) as kafka:
+    with tempfile.TemporaryDirectory() as folder, KafkaStreams(Path(folder), given.kafka) as kafka:
         for seed in range(first, first + given.programs):
             by_slices = given.every_slice > 0 and seed % given.every_slice == 0
             found = difference(program_of(seed), kafka, ways=3, by_slices=by_slices)

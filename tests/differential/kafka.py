@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tests.kafka.java import JavaProcess
 from tests.kafka.java_runtime import executable
-from tests.kafka.maven import build
+from tests.kafka.maven import build, cached
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tests.differential.program import Program
 
 PROJECT = Path(__file__).with_name("streams-driver")
+_VERSION = re.compile(r"(<kafka\.version>)[^<]+(</kafka\.version>)")
 _OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 
 Outputs = dict[str, list[list[Any]]]
@@ -48,13 +51,15 @@ class KafkaStreams:
 
     Args:
         folder: For its log and its stores.
+        version: Of Kafka; None: the one of the project's ``pom.xml``.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, version: str | None = None) -> None:
         self._folder = folder
+        self._version = version
 
     def __enter__(self) -> Self:
-        target = build(PROJECT)
+        target = build(PROJECT if self._version is None else _of_version(self._version))
         class_path = os.pathsep.join((str(target / "classes"), f"{target / 'lib'}/*"))
         main = [executable(), *_OPTIONS, "-cp", class_path, "hindstream.differential.Main", self._folder / "state"]
         self._process = JavaProcess(main, self._folder / "kafka-streams.log", stdout=subprocess.PIPE)
@@ -97,3 +102,13 @@ class KafkaStreams:
         if "error" in answer:
             raise Refused(answer["error"])
         return answer
+
+
+def _of_version(version: str) -> Path:
+    """The project, beside others of its kind, with another version of Kafka."""
+    project = cached(f"{PROJECT.name}-{version}")
+    project.mkdir(parents=True, exist_ok=True)
+    (project / "pom.xml").write_text(_VERSION.sub(rf"\g<1>{version}\g<2>", (PROJECT / "pom.xml").read_text()))
+    shutil.rmtree(project / "src", ignore_errors=True)
+    shutil.copytree(PROJECT / "src", project / "src")
+    return project

@@ -78,6 +78,11 @@ def unpacked(artifact: str) -> Path:
     return folder
 
 
+def cached(name: str) -> Path:
+    """A folder for what is built, or kept for the next time."""
+    return _cache() / name
+
+
 def _fingerprint(project: Path) -> str:
     sources = sorted(path for path in (project / "src").rglob("*") if path.is_file())
     digest = hashlib.sha256(_VERSION.encode())
