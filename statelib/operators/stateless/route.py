@@ -82,8 +82,8 @@ class RunningRoute(StorelessOperator):
         return narrowed(batch, self._context.wanted)
 
     def sent_to(self, child: str, forwarded: Batch) -> Batch:
-        """See `RoutingOperator`."""
-        return forwarded.filter(self._target == self._number_of[child])
+        """See `RoutingOperator`; a child that is no target gets nothing."""
+        return forwarded.filter(self._target == self._number_of.get(child, -1))
 
     def _numbers(self, names: pa.Array, batch: Batch) -> NDArray[np.int64]:
         """int64: the number of each record's topic."""
