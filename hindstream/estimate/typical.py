@@ -134,6 +134,7 @@ def of_streams() -> Job:
     stream.peek(_look).foreach(_look)
     some, few = stream.split().branch(much).default_branch().values()
     some.merge(few).merge(rates.map_values({"id": "key", "amount": "rate", "currency": "key"})).to("merged")
+    stream.map_values({"side": pc.if_else(much, "much", "little")}).to("side", topics=["much", "little"])
     stream.deduplicate_by_key(_SECOND).to("by-key")
     stream.deduplicate_by_key_value("id", 10 * _MINUTE).to("by-key-and-id")
     stream.deduplicate("id", 10 * _MINUTE).to("by-id")
