@@ -14,6 +14,7 @@ from statelib import (
     SessionWindows,
     StreamsBuilder,
     Suppressed,
+    TopologyTestDriver,
     count,
     max_,
 )
@@ -89,3 +90,15 @@ def test_sessions_can_be_inspected(tmp_path: Path, capsys: pytest.CaptureFixture
         printed = capsys.readouterr().out
         assert printed.count('"clicks"') == shown
         assert ('{"clicks": 2, "last_page": 5}' in printed) == (shown > 0)
+
+
+def test_results_have_no_headers_as_in_kafka_streams(tmp_path: Path) -> None:
+    builder = StreamsBuilder("sessions")
+    grouped = builder.stream("clicks").group_by_key()
+    windows = SessionWindows.of_inactivity_gap_and_grace(timedelta(milliseconds=GAP), timedelta(milliseconds=GRACE))
+    grouped.windowed_by(windows).count().to_stream().to("sessions")
+    grouped.windowed_by(windows).distinct().to("first")
+    driver = TopologyTestDriver(builder.build(), tmp_path)
+    driver.create_input_topic("clicks").pipe_input("user", "page", 1_000, headers=[("trace", b"1")])
+    assert [record.headers for record in driver.create_output_topic("sessions").read_records_to_list()] == [()]
+    assert driver.create_output_topic("first").read_record().headers == (("trace", b"1"),)

@@ -16,7 +16,7 @@ the gap and the grace period: less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
@@ -222,6 +222,8 @@ class RunningSessionAggregate:
         emissions, values, prior = together(pieces, EMISSION, self._aggregator)
         rows, start, end = (np.ascontiguousarray(emissions[name]) for name in ("row", "start", "end"))
         keys = (Windows(start, end), self._spec.windows.of_keys, self._slots.sessions["key_code"][emissions["slot"]])
+        if self._spec.clock == "operator":  # ``KStreamSessionWindowAggregate`` forwards none; `Distinct` tells by them
+            batch = replace(batch, headers=None)
         return updates_of(batch, rows, keys, end, values, prior if self._spec.needs_prior else None)
 
     def _alive(self) -> NDArray[np.bool_]:
