@@ -16,7 +16,6 @@ they were piped in. Call ``replay()`` in between to force an order.
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import tempfile  # noqa: TID251 - nothing that a topology does depends on the folder's name
 import weakref
@@ -30,28 +29,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import pyarrow as pa
 
 from statelib.calls import KafkasNames, arguments_checked, constructor_checked
-from statelib.commits import (
-    CommitLog,
-    NothingToDo,
-    commit,
-    late_topic,
-    plan,
-    publish,
-    quarantine_topic,
-    record_audit,
-    stage,
-    topic_path,
-)
+from statelib.commits import CommitLog, late_topic, quarantine_topic
 from statelib.commits.archives import open_archive, open_archive_if_present
-from statelib.documents.manifests import Audit
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import Job
 from statelib.settings.durations import milliseconds
 from statelib.snapshots import open_state
 from statelib.state.epoch_time import epoch_ms
-from statelib.storage import Storage
-from statelib.task import Stages, TaskSettings, describe_topology, replay_here
+from statelib.task import TaskSettings
 from statelib.testing.records import TestRecord, check_fits, header_rows, records_of
+from statelib.testing.scratch import ScratchJob
 from statelib.testing.stores import (
     KEY_VALUE,
     OF_KIND,
@@ -67,14 +54,12 @@ from statelib.testing.stores import (
     ReadOnlyWindowStore,
 )
 from statelib.testing.topics import TestInputTopic, TestOutputTopic
-from statelib.topics.append import append_records
-from statelib.topics.archive import TopicArchive, topic_schema
+from statelib.topics.archive import topic_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-    from statelib.documents.topologies import TopologyDescription
     from statelib.settings.semantics import Semantics
     from statelib.state.epoch_time import Time
     from statelib.topology import Topology
@@ -121,8 +106,7 @@ class TopologyTestDriver(KafkasNames):
         on_processing_error: Literal["fail", "quarantine"] = "fail",
     ) -> None:
         folder = _temporary_folder(self) if folder is None else _unused_folder(folder)
-        self._warehouse = Storage(f"{folder}/warehouse")
-        self._settings = TaskSettings(
+        settings = TaskSettings(
             f"{folder}/warehouse",
             f"{folder}/state",
             semantics=semantics,
@@ -131,11 +115,12 @@ class TopologyTestDriver(KafkasNames):
             on_late_record="topic",
         )
         self._job = Job(_JOB, topology)
+        self._scratch = ScratchJob(self._job, settings)
+        self._warehouse = self._scratch.warehouse
         self._partitions = partitions
         self._piped: dict[str, _Piped] = {}
         self._read: dict[tuple[str, int], int] = {}
         self._waiting: defaultdict[str, deque[TestRecord]] = defaultdict(deque)
-        self._slices = itertools.count(1)
 
     def __enter__(self) -> Self:
         return self
@@ -176,7 +161,7 @@ class TopologyTestDriver(KafkasNames):
             step = f"one of: {', '.join(self._job.topology.source_topics)}"
             raise ConfigurationError("the topology does not read this topic", topic=topic, next_step=step)
         schema = topic_schema(key_type or pa.string(), value_type or pa.string())
-        TopicArchive.ensure(self._warehouse.uri(topic_path(topic)), schema, self._partitions, topic=topic)
+        self._scratch.declare(topic, schema, self._partitions)
         self._piped[topic] = _Piped(schema)
         advance_ms = milliseconds(auto_advance, "auto_advance")
         return TestInputTopic(self, topic, epoch_ms(start), advance_ms)
@@ -219,24 +204,12 @@ class TopologyTestDriver(KafkasNames):
             ConfigurationError: A source topic has not been declared.
             HindstreamError: As in a real run.
         """
-        number = next(self._slices)
         for topic in self._job.topology.source_topics:
             if topic not in self._piped:
                 step = "declare it with create_input_topic()"
                 raise ConfigurationError("the topology reads a topic that is not declared", topic=topic, next_step=step)
-            self._archive(topic, number)
-        semantics = self._settings.semantics
-        planned = plan(self._job, self._warehouse, now_ms=0, semantics=semantics, describe=self._described)
-        if isinstance(planned, NothingToDo):
-            return
-        previous = CommitLog(self._warehouse, self._job.name).read(planned.commit - 1) if planned.commit > 1 else None
-        stages = Stages(self._job.topology, planned, previous, self._warehouse, self._settings)
-        replayed = replay_here(stages, planned, attempt=str(number), clock=lambda: 0.0)
-        stage(self._warehouse, planned, replayed)
-        passed = Audit(run_id=planned.run_id, success=True, checks=(), data_docs=None, seconds=0.0)
-        record_audit(self._warehouse, planned, passed)
-        commit(self._warehouse, planned, now_ms=0)
-        publish(self._warehouse, self._job.name)
+        piped = {topic: self._taken(topic) for topic in self._job.topology.source_topics}
+        self._scratch.replay(piped)
 
     def waiting(self, topic: str) -> deque[TestRecord]:
         """Replays what has been piped in; the records of a topic that nobody has taken out yet, for who takes them."""
@@ -336,21 +309,17 @@ class TopologyTestDriver(KafkasNames):
         self.replay()
         if CommitLog(self._warehouse, _JOB).head_number() == 0:  # nothing has come: its types are not known either
             return pa.table({"key": pa.nulls(0), "value": pa.nulls(0)})
-        settings = self._settings
+        settings = self._scratch.settings
         with open_state(settings.warehouse, _JOB, name, state_dir=settings.state_dir) as store:
             return store.read(view, where=where, as_of=as_of)
 
-    def _described(self, archives: Mapping[str, TopicArchive]) -> TopologyDescription:
-        readers = {topic: archive.reader(0, 0, 0) for topic, archive in archives.items()}
-        return describe_topology(self._job.topology, readers, self._settings.semantics)
-
-    def _archive(self, topic: str, number: int) -> None:
+    def _taken(self, topic: str) -> pa.Table:
+        """What has been piped into a topic, which is taken away."""
         piped = self._piped[topic]
         columns = pa.schema([piped.schema.field(name) for name in ("key", "value", "timestamp", "headers")])
-        archive = TopicArchive.open(self._warehouse.uri(topic_path(topic)))
         records = pa.Table.from_pylist(piped.records, columns)
-        append_records(archive, records, attempt=f"a{number}", app_id="topology-test-driver", app_version=number)
         piped.records.clear()
+        return records
 
 
 _GETTERS = {

@@ -52,11 +52,16 @@ def records_of(table: pa.Table, partition: int) -> list[TestRecord]:
     ]
 
 
+def is_windowed(key: Any) -> bool:
+    """Whether a key has a window: it is the dict of a windowed key."""
+    return isinstance(key, Mapping) and set(key) == _WINDOWED
+
+
 def hashable(key: Any) -> Any:
     """The key itself, where a dict can have it; else a `Windowed` (a key with a window), or tuples of what is in it."""
+    if is_windowed(key):
+        return Windowed(hashable(key["key"]), *(ms_since_1970(key[end]) for end in ("window_start", "window_end")))
     if isinstance(key, Mapping):
-        if set(key) == _WINDOWED:
-            return Windowed(hashable(key["key"]), *(ms_since_1970(key[end]) for end in ("window_start", "window_end")))
         return tuple((name, hashable(part)) for name, part in key.items())
     return tuple(map(hashable, key)) if isinstance(key, list) else key
 

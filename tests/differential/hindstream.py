@@ -53,7 +53,7 @@ def in_slices(
         semantics: See `Semantics`.
     """
     driver = TopologyTestDriver(topology_of(program), folder, semantics=semantics)
-    driver._settings = replace(driver._settings, batch_records=batch_records)
+    driver._scratch.settings = replace(driver._scratch.settings, batch_records=batch_records)
     inputs = {topic: driver.create_input_topic(topic) for topic in topics_of(program)}
     for batch in _cut(program, cuts):
         for topic, key, value, timestamp in batch:
