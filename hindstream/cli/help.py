@@ -15,15 +15,16 @@ REPLAY = "Replay"
 LOOK = "Look at jobs, topics and state"
 TRY = "Try another version of a job"
 MEND = "Change, repair, go back"
+PORT = "Port a Kafka Streams application"
 LIVE = "Exchange state with a live application"
 PHASES = "Run one phase of a slice"
 
-PANELS = (BEGIN, BRING, REPLAY, LOOK, TRY, MEND, LIVE, PHASES)
+PANELS = (BEGIN, BRING, REPLAY, LOOK, TRY, MEND, PORT, LIVE, PHASES)
 """In the order of the help; a command names one of them as its ``rich_help_panel``."""
 
 EXIT_CODES = {
     0: "Done, or there was nothing to do.",
-    1: "A difference (diff, try), a lag (switch lag), the answer no, or an unknown error, with its traceback.",
+    1: "A difference (diff, try, prove), a lag (switch lag), the answer no, or an unknown error, with its traceback.",
     2: "The command line is wrong: no such command, option or argument.",
     65: "Records or files of the input are wrong: fix or quarantine them.",
     70: "A defect of Hindstream: report it.",

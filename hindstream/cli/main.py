@@ -15,7 +15,7 @@ import typer
 from hindstream.cli.begin import commands as begin_commands
 from hindstream.cli.begin.session_commands import session
 from hindstream.cli.bring import commands as bring_commands
-from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, REPLAY, TRY, RootCommands
+from hindstream.cli.help import BEGIN, BRING, LIVE, LOOK, MEND, PHASES, PORT, REPLAY, TRY, RootCommands
 from hindstream.cli.live import commands as live_commands
 from hindstream.cli.live.switch_commands import switch
 from hindstream.cli.look import commands as look_commands
@@ -24,6 +24,7 @@ from hindstream.cli.look.topic_commands import topic
 from hindstream.cli.mend import repair_commands
 from hindstream.cli.mend.migrate_commands import migrate
 from hindstream.cli.mend.state_commands import state
+from hindstream.cli.port import commands as port_commands
 from hindstream.cli.replay import commands as run_commands
 from hindstream.cli.versions import fork_commands, promote_commands, try_commands
 from statelib.errors.exhausted import exhaustion_told
@@ -109,6 +110,7 @@ _COMMANDS = {
         fork_commands.drop,
     ),
     MEND: (repair_commands.repair, run_commands.release, run_commands.data_docs),
+    PORT: (port_commands.prove,),
     LIVE: (live_commands.handover, live_commands.takeover),
     PHASES: (run_commands.plan,),
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAILS = ("hindstream: ", "curl: ")
-COMPARES = ("hindstream diff ", "hindstream try ")
+COMPARES = ("hindstream diff ", "hindstream prove ", "hindstream try ")
 _ANYTHING = re.compile(r"\s*^\.\.\.$\s*|(?<!\.)\.\.\.(?!\.)", re.MULTILINE)
 """Any lines, or none; or any text within a line."""
 

@@ -1,0 +1,1 @@
+"""Ports of Kafka Streams applications: proved and drafted. Begin with `commands`."""

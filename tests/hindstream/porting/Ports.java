@@ -1,0 +1,259 @@
+package hindstream.ports;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Properties;
+import java.util.function.Supplier;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.WindowedSerdes;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+
+/** Small topologies, of which tests/hindstream/porting/ports.py has the ports. Keys are texts, values numbers. */
+public final class Ports {
+  private static final Serde<String> TEXT = Serdes.String();
+  private static final Serde<Long> NUMBER = Serdes.Long();
+  private static final Duration SIZE = Duration.ofMillis(40);
+  private static final Duration GRACE = Duration.ofMillis(30);
+  private static final TimeWindows WINDOWS = TimeWindows.ofSizeAndGrace(SIZE, GRACE);
+
+  private final StreamsBuilder builder = new StreamsBuilder();
+  private final KStream<String, Long> flights = builder.stream("flights", Consumed.with(TEXT, NUMBER));
+
+  private KGroupedStream<String, Long> grouped() {
+    return flights.groupByKey(Grouped.with(TEXT, NUMBER));
+  }
+
+  private KTable<String, Long> weather() {
+    return builder.table("weather", Consumed.with(TEXT, NUMBER), Materialized.as("weather"));
+  }
+
+  private Topology to(KStream<String, Long> results) {
+    results.to("out", Produced.with(TEXT, NUMBER));
+    return builder.build();
+  }
+
+  private Topology windowed(KStream<Windowed<String>, Long> results, Duration size) {
+    results.to("out", Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, size.toMillis()), NUMBER));
+    return builder.build();
+  }
+
+  private static Materialized<String, Long, KeyValueStore<org.apache.kafka.common.utils.Bytes, byte[]>> kept() {
+    return Materialized.with(TEXT, NUMBER);
+  }
+
+  public static Topology windows() {
+    Ports port = new Ports();
+    return port.windowed(port.grouped().windowedBy(WINDOWS).count().toStream(), SIZE);
+  }
+
+  public static Topology hopping() {
+    Ports port = new Ports();
+    TimeWindows windows = WINDOWS.advanceBy(Duration.ofMillis(10));
+    return port.windowed(port.grouped().windowedBy(windows).count().toStream(), SIZE);
+  }
+
+  public static Topology finals() {
+    Ports port = new Ports();
+    return port.windowed(port.grouped().windowedBy(WINDOWS).count().suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())).toStream(), SIZE);
+  }
+
+  public static Topology sliding() {
+    Ports port = new Ports();
+    SlidingWindows windows = SlidingWindows.ofTimeDifferenceAndGrace(SIZE, GRACE);
+    return port.windowed(port.grouped().windowedBy(windows).count().toStream(), SIZE);
+  }
+
+  public static Topology sessions() {
+    Ports port = new Ports();
+    SessionWindows windows = SessionWindows.ofInactivityGapAndGrace(Duration.ofMillis(12), GRACE);
+    port.grouped().windowedBy(windows).count().toStream()
+        .to("out", Produced.with(WindowedSerdes.sessionWindowedSerdeFrom(String.class), NUMBER));
+    return port.builder.build();
+  }
+
+  public static Topology finalSessions() {
+    Ports port = new Ports();
+    SessionWindows windows = SessionWindows.ofInactivityGapAndGrace(Duration.ofMillis(12), GRACE);
+    port.grouped().windowedBy(windows).count().suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())).toStream()
+        .to("out", Produced.with(WindowedSerdes.sessionWindowedSerdeFrom(String.class), NUMBER));
+    return port.builder.build();
+  }
+
+  public static Topology filtered() {
+    Ports port = new Ports();
+    return port.to(port.flights.filter((key, value) -> value != null && value <= 10));
+  }
+
+  public static Topology filteredTable() {
+    Ports port = new Ports();
+    return port.to(port.weather().filter((key, value) -> value > 4).toStream());
+  }
+
+  public static Topology extracted() {
+    StreamsBuilder builder = new StreamsBuilder();
+    builder
+        .stream(
+            "flights",
+            Consumed.with(TEXT, NUMBER)
+                .withTimestampExtractor((record, time) -> record.timestamp() - 5 * (Long) record.value()))
+        .to("out", Produced.with(TEXT, NUMBER));
+    return builder.build();
+  }
+
+  public static Topology joined() {
+    Ports port = new Ports();
+    return port.to(port.flights.join(port.weather(), (left, right) -> 1000 * left + right));
+  }
+
+  public static Topology versioned() {
+    Ports port = new Ports();
+    KTable<String, Long> weather =
+        port.builder.table(
+            "weather",
+            Consumed.with(TEXT, NUMBER),
+            Materialized.as(Stores.persistentVersionedKeyValueStore("weather", Duration.ofMillis(500))));
+    Joined<String, Long, Long> with = Joined.with(TEXT, NUMBER, NUMBER);
+    return port.to(port.flights.join(weather, (left, right) -> 1000 * left + right, with));
+  }
+
+  public static Topology joinedStreams() {
+    Ports port = new Ports();
+    KStream<String, Long> others = port.builder.stream("weather", Consumed.with(TEXT, NUMBER));
+    JoinWindows within = JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(5), GRACE).after(Duration.ofMillis(9));
+    StreamJoined<String, Long, Long> with = StreamJoined.with(TEXT, NUMBER, NUMBER);
+    return port.to(port.flights.join(others, (left, right) -> 1000 * left + right, within, with));
+  }
+
+  public static Topology foreignKeys() {
+    StreamsBuilder builder = new StreamsBuilder();
+    KTable<String, Long> rows = builder.table("flights", Consumed.with(TEXT, NUMBER));
+    KTable<String, Long> weather = builder.table("weather", Consumed.with(TEXT, NUMBER));
+    rows.join(weather, value -> "k" + value % 7, (left, right) -> 1000 * left + right, kept())
+        .toStream().to("out", Produced.with(TEXT, NUMBER));
+    return builder.build();
+  }
+
+  public static Topology regrouped(Properties settings) {
+    Ports port = new Ports();
+    Grouped<String, Long> grouped = Grouped.with(TEXT, NUMBER);
+    port.flights.groupBy((key, value) -> "k" + value % 5, grouped).count().toStream()
+        .to("out", Produced.with(TEXT, NUMBER));
+    return port.builder.build(settings);
+  }
+
+  public static Topology summed(StreamsConfig settings) {
+    Ports port = new Ports();
+    return port.to(port.grouped().aggregate(() -> 0L, (key, value, sum) -> sum + value, kept()).toStream());
+  }
+
+  public static KStream<String, Long> latest(StreamsBuilder builder) {
+    KStream<String, Long> latest =
+        builder.stream("flights", Consumed.with(TEXT, NUMBER))
+            .groupByKey(Grouped.with(TEXT, NUMBER)).reduce((old, value) -> value, kept()).toStream();
+    latest.to("out", Produced.with(TEXT, NUMBER));
+    return latest;
+  }
+
+  public static Topology merged() {
+    Ports port = new Ports();
+    return port.to(port.flights.merge(port.builder.stream("weather", Consumed.with(TEXT, NUMBER))));
+  }
+
+  public static Topology branched() {
+    Ports port = new Ports();
+    port.flights.split()
+        .branch((key, value) -> value > 10, org.apache.kafka.streams.kstream.Branched.withConsumer(many ->
+            many.to("out", Produced.with(TEXT, NUMBER))))
+        .branch((key, value) -> value > 5, org.apache.kafka.streams.kstream.Branched.withConsumer(some ->
+            some.to("some", Produced.with(TEXT, NUMBER))));
+    return port.builder.build();
+  }
+
+  public static Topology unfolded() {
+    Ports port = new Ports();
+    return port.to(port.flights.flatMapValues(value ->
+        value < 3 ? Collections.<Long>emptyList() : Arrays.asList(value, value + 1)));
+  }
+
+  public static Topology mapped() {
+    Ports port = new Ports();
+    return port.to(port.flights.map((key, value) -> KeyValue.pair(key + "!", value / 2)));
+  }
+
+  /** Drops what has come before; Kafka Streams has no such operator. */
+  public static final Supplier<Topology> ONCE = Ports::once;
+
+  private static Topology once() {
+    Ports port = new Ports();
+    port.builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("seen"), TEXT, NUMBER));
+    return port.to(port.flights.process(Once::new, "seen"));
+  }
+
+  private static final class Once extends ContextualProcessor<String, Long, String, Long> {
+    @Override
+    public void process(Record<String, Long> record) {
+      KeyValueStore<String, Long> seen = context().getStateStore("seen");
+      String id = record.key() + record.value();
+      if (seen.putIfAbsent(id, 1L) == null) {
+        context().forward(record);
+      }
+    }
+  }
+
+  /** Values are JSON, and get a field. */
+  public static Topology json() {
+    StreamsBuilder builder = new StreamsBuilder();
+    builder
+        .stream("readings", Consumed.with(TEXT, TEXT))
+        .mapValues(value -> value.replace("}", ", \"more\": 1}"))
+        .to("out", Produced.with(TEXT, TEXT));
+    return builder.build();
+  }
+
+  /** Nothing passes. */
+  public static Topology silent() {
+    Ports port = new Ports();
+    return port.to(port.flights.filter((key, value) -> value < 0));
+  }
+
+  /** Fails at the first large value. */
+  public static Topology failing() {
+    Ports port = new Ports();
+    return port.to(port.flights.mapValues(value -> checked(value)));
+  }
+
+  private static Long checked(Long value) {
+    if (value > 12) {
+      throw new IllegalStateException("a delay of " + value);
+    }
+    return value;
+  }
+
+  public static Topology wants(String what) {
+    throw new UnsupportedOperationException(what);
+  }
+}
