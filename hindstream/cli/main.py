@@ -110,7 +110,7 @@ _COMMANDS = {
         fork_commands.drop,
     ),
     MEND: (repair_commands.repair, run_commands.release, run_commands.data_docs),
-    PORT: (port_commands.prove,),
+    PORT: (port_commands.draft, port_commands.prove),
     LIVE: (live_commands.handover, live_commands.takeover),
     PHASES: (run_commands.plan,),
 }

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindstream.porting.jars import jars_of
-from hindstream.porting.java import Program, TopologyRunner
 from hindstream.porting.maven import Repository
+from hindstream.porting.runner import Program, TopologyRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

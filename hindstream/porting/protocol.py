@@ -5,7 +5,7 @@ them, u32, and -1 is null::
 
     Java begins     version i32
     to Java         TOPOLOGY u8: CLASS::METHOD text
-    from Java       READY u8: description text, sources texts, sinks texts
+    from Java       READY u8: description text, sources texts, sinks texts, processors texts
     to Java         RUN u8: topics texts, n i32, n times: topic i32, timestamp i64, key, value, headers
     from Java       any number of RECORD u8: topic text, cause i32, timestamp i64, key, value, headers
                     then DONE u8: dropped f64
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol
 from statelib.errors.kinds import InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 VERSION = 1
 FAILED, READY, RECORD, DONE = range(4)
@@ -53,11 +53,14 @@ class Ready:
         description: What its ``Topology.describe()`` prints.
         sources: The topics that it reads; a pattern begins with ``/``. Some are its own repartition topics.
         sinks: The topics that it writes; an empty one: topics are chosen record by record.
+        processors: By name, the class of Kafka's that makes it, and what that knows of windows and the like. Empty: not
+            known of this version.
     """
 
     description: str
     sources: tuple[str, ...]
     sinks: tuple[str, ...]
+    processors: Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,9 @@ def read_ready(stream: Readable) -> Ready | Failed:
     if (kind := _read(stream, 1)[0]) == FAILED:
         return _failed(stream)
     _check(kind, READY)
-    return Ready(_text(stream), _texts(stream), _texts(stream))
+    description, sources, sinks = _text(stream), _texts(stream), _texts(stream)
+    parts = (text.split("\t") for text in _texts(stream))
+    return Ready(description, sources, sinks, {name: (made_by, knows) for name, made_by, knows in parts})
 
 
 def read_answer(stream: Readable) -> Answer | Failed:

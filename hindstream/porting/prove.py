@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hindstream.porting.explained import SEVERAL_TOPICS, other_orders, shipped_reasons
-from hindstream.porting.java import short
 from hindstream.porting.protocol import Answer, Failed, framed
+from hindstream.porting.runner import short
 from hindstream.porting.shrinking import MOST_TRIES, smallest
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.testing.records import hashable, is_windowed
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from hindstream.porting.engine import Engine
     from hindstream.porting.formats import Formats
-    from hindstream.porting.java import TopologyRunner
     from hindstream.porting.outputs import Comparing, SinkComparison
     from hindstream.porting.protocol import Ready
+    from hindstream.porting.runner import TopologyRunner
     from hindstream.porting.sample import Sample
     from statelib.job.job import Job
     from statelib.settings.semantics import Semantics

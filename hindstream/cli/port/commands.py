@@ -1,4 +1,4 @@
-"""``hindstream prove``: its options; see `hindstream.cli.port.prove`."""
+"""``hindstream draft`` and ``prove``: their options; see the modules of these names."""
 
 from __future__ import annotations
 
@@ -101,3 +101,40 @@ def prove(
     print_proof(
         Asked(job, application, wanted, rules_of(tolerances or (), ignored or ()), topics, limit), given, output
     )
+
+
+def draft(
+    describe: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What Topology.describe() prints, in a file. Or give --jar and --topology."),
+    ] = None,
+    jar: Annotated[
+        Path | None,
+        typer.Option("--jar", metavar="FILE", help="The application: a jar, also of Spring Boot, or its classes."),
+    ] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option("--topology", metavar="CLASS::METHOD", help="What gives its topology: com.acme.Flights::build."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="The name of the job.")] = "port",
+    class_path: ClassPath = None,
+    config: Config = None,
+    test_utils: TestUtils = None,
+    repository: RepositoryUrl = None,
+    java: JavaProgram = None,
+    output: JsonOrText = "table",
+) -> None:
+    """Draft a port: print a job with the names, stores and topics of an application, its functions left to write.
+
+    With the jar, windows and kinds of joins are known too. If the draft does not describe the same topology, the exit
+    code is 1, and what differs is printed on standard error.
+
+    Example: hindstream draft --jar flights.jar --topology com.acme.Flights::build > jobs/flights.py
+    """
+    from hindstream.cli.port.draft import print_draft  # noqa: PLC0415
+    from hindstream.porting.application import Application  # noqa: PLC0415
+
+    application = None
+    if jar is not None and topology is not None:
+        application = Application(jar, topology, class_path, config, test_utils, repository, java)
+    print_draft(describe, application, name, output)

@@ -109,11 +109,13 @@ public final class TopologyRunner {
 
   private void describe() throws IOException {
     try {
-      TopologyDescription described = topology().describe();
+      Topology topology = topology();
+      TopologyDescription described = topology.describe();
       out.writeByte(READY);
       writeText(described.toString());
       writeTexts(sources(described));
       writeTexts(sinks(described));
+      writeTexts(suppliers(topology));
     } catch (Throwable error) { // the application's classes may lack others, too
       writeError(error, NO_RECORD);
     }
@@ -241,6 +243,59 @@ public final class TopologyRunner {
       }
     }
     return topics;
+  }
+
+  /** Of each processor its name, the class that makes it, and what that knows of windows and the like; by tabs. */
+  private static Set<String> suppliers(Topology topology) {
+    Set<String> found = new TreeSet<>();
+    try {
+      Object builder = field(topology, Topology.class, "internalTopologyBuilder");
+      Map<?, ?> factories = (Map<?, ?>) field(builder, builder.getClass(), "nodeFactories");
+      for (Map.Entry<?, ?> node : factories.entrySet()) {
+        Object supplier = field(node.getValue(), node.getValue().getClass(), "supplier");
+        for (Object inner = supplier; inner != null; inner = field(inner, inner.getClass(), "delegate")) {
+          supplier = inner;
+        }
+        if (supplier != null) {
+          found.add(node.getKey() + "\t" + supplier.getClass().getSimpleName() + "\t" + known(supplier));
+        }
+      }
+    } catch (ReflectiveOperationException | RuntimeException notOfThisVersion) {
+      return found; // it is a help for people, and nothing rests on it
+    }
+    return found;
+  }
+
+  private static String known(Object supplier) throws ReflectiveOperationException {
+    List<String> parts = new ArrayList<>();
+    for (Class<?> type = supplier.getClass(); type != null && type != Object.class; type = type.getSuperclass()) {
+      for (Field field : type.getDeclaredFields()) {
+        if (Modifier.isStatic(field.getModifiers())) {
+          continue;
+        }
+        field.setAccessible(true);
+        Object value = field.get(supplier);
+        String name = value == null ? "" : value.getClass().getSimpleName();
+        if (value instanceof Boolean || name.endsWith("Windows") || name.startsWith("Suppressed")
+            || name.endsWith("SuppressedInternal") || (value instanceof Long && field.getName().endsWith("Ms"))) {
+          parts.add(field.getName() + "=" + value);
+        }
+      }
+    }
+    return String.join("; ", parts);
+  }
+
+  /** Of an object, if its class or one above has such a field. */
+  private static Object field(Object of, Class<?> type, String name) throws ReflectiveOperationException {
+    for (Class<?> at = type; at != null; at = at.getSuperclass()) {
+      for (Field field : at.getDeclaredFields()) {
+        if (field.getName().equals(name)) {
+          field.setAccessible(true);
+          return field.get(of);
+        }
+      }
+    }
+    return null;
   }
 
   // The topology

@@ -23,7 +23,7 @@ COMMANDS = (
     "demo", "run", "backfill", "data-docs", "status", "describe", "estimate", "inspect", "explain", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
     "archive", "handover", "takeover", "doctor", "placement", "jobs", "topics", "show", "ingest", "init",
-    "fork", "drop", "diff", "try", "repair", "promote", "views", "prove",
+    "fork", "drop", "diff", "try", "repair", "promote", "views", "prove", "draft",
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "republish", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "fill", "verify", "rollback")

@@ -19,6 +19,7 @@ import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
@@ -222,6 +223,36 @@ public final class Ports {
         context().forward(record);
       }
     }
+  }
+
+  /** All that has a name was given it. */
+  public static Topology named() {
+    StreamsBuilder builder = new StreamsBuilder();
+    KTable<String, Long> weather =
+        builder.table("weather", Consumed.with(TEXT, NUMBER).withName("weather-in"), Materialized.as("weather-store"));
+    KTable<String, Long> places = builder.table("places", Consumed.with(TEXT, NUMBER), Materialized.as("places-store"));
+    KStream<String, Long> flights =
+        builder.stream("flights", Consumed.with(TEXT, NUMBER).withName("flights-in"))
+            .filterNot((key, value) -> value == null, Named.as("known"))
+            .mapValues(value -> value + 1, Named.as("later"))
+            .peek((key, value) -> {}, Named.as("looked-at"));
+    flights
+        .selectKey((key, value) -> "k" + value % 3, Named.as("by-rest"))
+        .groupByKey(Grouped.<String, Long>with(TEXT, NUMBER).withName("rests"))
+        .windowedBy(WINDOWS)
+        .count(Named.as("counted"), Materialized.as("counts"))
+        .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(20), Suppressed.BufferConfig.unbounded()).withName("calm"))
+        .toStream(Named.as("counts-stream"))
+        .to("counts-out", Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, 40), NUMBER).withName("end"));
+    flights
+        .leftJoin(weather, (left, right) -> left, Joined.<String, Long, Long>with(TEXT, NUMBER, NUMBER).withName("with-weather"))
+        .repartition(org.apache.kafka.streams.kstream.Repartitioned.<String, Long>with(TEXT, NUMBER).withName("again"))
+        .toTable(Named.as("last"), Materialized.<String, Long, KeyValueStore<org.apache.kafka.common.utils.Bytes, byte[]>>as("lasts").withKeySerde(TEXT).withValueSerde(NUMBER))
+        .filter((key, value) -> value > 3, Named.as("large"), Materialized.as("large-store"))
+        .join(places, (left, right) -> left, Named.as("tables"), Materialized.as("joined-store"))
+        .toStream(Named.as("out-stream"))
+        .to("out", Produced.with(TEXT, NUMBER).withName("out-end"));
+    return builder.build();
   }
 
   /** Values are JSON, and get a field. */

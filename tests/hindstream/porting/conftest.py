@@ -11,8 +11,8 @@ import pytest
 
 from hindstream.porting.compiler import compiled
 from hindstream.porting.jars import Jars
-from hindstream.porting.java import Program, TopologyRunner
 from hindstream.porting.maven import CENTRAL, Repository
+from hindstream.porting.runner import Program, TopologyRunner
 from statelib.commits.layout import topic_path
 from statelib.storage import Storage
 from statelib.topics.append import append_records
