@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hindstream.porting.sample import Sample
     from statelib.settings.semantics import Semantics
     from statelib.settings.settings import Settings
+    from statelib.topology import Node
 
 _COLUMNS = ("key", "value", "timestamp", "headers")
 
@@ -71,6 +72,7 @@ class Engine:
             str(folder / "state"),
             semantics=semantics,
             on_bad_record=self._settings.on_bad_record,
+            on_processing_error=self._settings.on_processing_error,
             on_future_record=self._settings.on_future_record,
         )
         scratch = ScratchJob(self._job, settings)
@@ -98,11 +100,13 @@ class Engine:
 
 def _in_one_partition(topology: Topology) -> Topology:
     """As Kafka's test driver runs it: topics have one partition, however many somebody has declared."""
-    nodes = [
-        replace(node, partitions=1) if isinstance(node, Sink) and node.partitions is not None else node
-        for node in topology.nodes
-    ]
-    return Topology(nodes)
+
+    def alone(node: Node) -> Node:
+        return replace(node, partitions=node.partitions and 1, partitioner=None) if isinstance(node, Sink) else node
+
+    made = Topology([alone(node) for node in topology.nodes])
+    made.declared = tuple(map(alone, topology.declared))
+    return made
 
 
 def _in_its_topic(error: HindstreamError, records: dict[str, pa.Table]) -> HindstreamError:

@@ -166,7 +166,7 @@ class Prover:
         theirs = set(self._ready.sources)
         if any(topic.startswith("/") for topic in theirs):  # patterns: nobody knows before they are given
             return (), ()
-        ours = set(self._topics)
+        ours = {*self._topics, *self._job.topology.read_back}
         unread = tuple(topic for topic in self._topics if topic not in theirs)
         if unread:
             step = "say what the application calls it: --topics FILE.py:NAME, with KafkaTopic(NAME, archive=TOPIC)"

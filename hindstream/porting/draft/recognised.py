@@ -77,8 +77,6 @@ class Recogniser(Joins, Aggregations):
         child = self._nodes[node.children[0]] if len(node.children) == 1 else None
         if not node.topics:
             self._comment(f"{node.name} reads topics by a pattern, which this project does not: name them")
-        elif len(node.topics) > 1:
-            self._comment(f"{node.name} reads {', '.join(node.topics)}: here only the first one, merge the others")
         topic = node.topics[0] if node.topics else "TOPIC"
         if child is not None and self._is_table_source(node, child):
             variable = self._variable(topic)
@@ -86,8 +84,9 @@ class Recogniser(Joins, Aggregations):
             self._assign(variable, f"builder.table({', '.join(arguments)})", node, child)
             self._made[node.name] = self._made[child.name] = Made(variable, "table", child.stores)
             return True
-        variable = self._variable(topic)
-        arguments = [text_of(topic), *self._option("Consumed", node.name)]
+        variable = self._variable(" ".join(node.topics) or topic)
+        read = f"[{', '.join(map(text_of, node.topics))}]" if len(node.topics) > 1 else text_of(topic)
+        arguments = [read, *self._option("Consumed", node.name)]
         self._assign(variable, f"builder.stream({', '.join(arguments)})", node)
         self._made[node.name] = Made(variable, "stream")
         return True
@@ -114,9 +113,9 @@ class Recogniser(Joins, Aggregations):
     def _sink(self, node: Node) -> bool:
         parent = self._made[node.parents[0]]
         if not node.topic:
-            self._comment(f"{node.name} chooses the topic record by record: split() the stream, and name the topics")
-        topic = text_of(node.topic or "TOPIC")
-        named = self._option("Produced", node.name)
+            self._comment(f"which topics {node.name} may choose is not told: topics= lists all of them")
+        topic = text_of(node.topic) if node.topic else f'todo("{node.name}: the topic")'
+        named = [*([] if node.topic else ['topics=["TOPIC"]']), *self._option("Produced", node.name)]
         self._line(f"{parent.variable}.to({', '.join([topic, *named])})", node)
         return True
 
