@@ -76,7 +76,7 @@ class Recogniser(Joins, Aggregations):
     def _source(self, node: Node) -> bool:
         child = self._nodes[node.children[0]] if len(node.children) == 1 else None
         if not node.topics:
-            self._comment(f"{node.name} reads topics by a pattern, which this project does not: name them")
+            self._comment(f"a pattern chooses the topics of {node.name}, which is refused here: name them")
         topic = node.topics[0] if node.topics else "TOPIC"
         if child is not None and self._is_table_source(node, child):
             variable = self._variable(topic)

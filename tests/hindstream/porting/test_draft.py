@@ -154,7 +154,7 @@ def test_the_command_prints_the_draft_and_what_it_lacks(tmp_path, monkeypatch, c
     assert 'builder.stream(["flights", "trains"])' in call(several)[0]
     pattern = TEXT.replace("[flights]", "f.*")
     out, err = call(pattern, code=1)
-    assert "# TODO: KSTREAM-SOURCE-0000000000 reads topics by a pattern, which this project does not: name them" in out
+    assert "# TODO: a pattern chooses the topics of KSTREAM-SOURCE-0000000000, which is refused here: name them" in out
     assert "-    Source: KSTREAM-SOURCE-0000000000 (topics: f.*)" in err
     found = json.loads(call(pattern, "--output", "json", code=1)[0])
     assert (len(found["unknown"]), bool(found["differences"])) == (3, True)

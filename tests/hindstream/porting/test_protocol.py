@@ -35,8 +35,9 @@ def test_what_asks_is_as_it_was() -> None:
 
 def test_what_answers_is_read() -> None:
     read_version(io.BytesIO(bytes.fromhex("00000001")))
-    ready = bytes.fromhex("0100000001640000000100000001610000000100000000")
-    assert read_ready(io.BytesIO(ready)) == Ready("d", ("a",), ("",))
+    processors = "00000001" + "00000005" + b"f\tF\tw".hex()
+    ready = bytes.fromhex("010000000164" + "000000010000000161" + "0000000100000000" + processors)
+    assert read_ready(io.BytesIO(ready)) == Ready("d", ("a",), ("",), {"f": ("F", "w")})
     record = "02000000016f000000030000000000000007000000016bffffffff000000010000000168ffffffff"
     answer = bytes.fromhex(record + "034008000000000000")
     assert read_answer(io.BytesIO(answer)) == Answer((Written("o", 3, 7, b"k", None, (("h", None),)),), 3)
