@@ -33,7 +33,7 @@ def add_process(
     """The node of ``process`` or, with ``fixed_key``, of ``processValues``.
 
     Raises:
-        ConfigurationError: A store is not there, or another processor's; or the node is named twice.
+        ConfigurationError: A store is not there, or the node is named twice.
     """
     named_stores = [store for store in store_names if isinstance(store, str)]
     if len(named_stores) < len(store_names):  # the first name has become ``named`` (`statelib.calls`)
@@ -45,5 +45,5 @@ def add_process(
         builder.add_state_store(store)
     names = list(dict.fromkeys([*named_stores, *(store.name for store in own)]))
     stores = builder.state_stores.connect(names, name)
-    spec = Process(supplier, stores, name, builder.application_id, key_type, value_type, fixed_key)
+    spec = Process(supplier, stores.own, name, builder.application_id, key_type, value_type, fixed_key, stores.shared)
     return builder.add_processor(name, [parent], spec, stores=names)

@@ -1,8 +1,8 @@
-"""The stores of custom processors: added to a topology, then connected with the processor that uses them."""
+"""The stores of custom processors: added to a topology, then connected with the processors that use them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from statelib.errors.kinds import ConfigurationError
 
@@ -12,12 +12,24 @@ if TYPE_CHECKING:
     from statelib.state import StoreBuilder
 
 
+class Connected(NamedTuple):
+    """The stores of a processor.
+
+    Attributes:
+        own: Those that it was the first to be connected with.
+        shared: The others.
+    """
+
+    own: tuple[StoreBuilder[Any], ...]
+    shared: tuple[StoreBuilder[Any], ...]
+
+
 class StateStores:
     """Those of one topology."""
 
     def __init__(self) -> None:
         self._builders: dict[str, StoreBuilder[Any]] = {}
-        self._users: dict[str, str] = {}
+        self._first_users: dict[str, str] = {}
 
     def has(self, builder: StoreBuilder[Any]) -> bool:
         """Whether this very builder has been added."""
@@ -27,11 +39,11 @@ class StateStores:
         """Adds a store, under a name that nobody else has."""
         self._builders[builder.name] = builder
 
-    def connect(self, names: Iterable[str], node: str) -> tuple[StoreBuilder[Any], ...]:
+    def connect(self, names: Iterable[str], node: str) -> Connected:
         """Gives stores to a processor.
 
         Raises:
-            ConfigurationError: One has not been added, or another processor has it.
+            ConfigurationError: One has not been added.
         """
         connected = []
         for name in names:
@@ -42,12 +54,7 @@ class StateStores:
                     node=node,
                     next_step="add its builder with add_state_store(); a table's or aggregation's store cannot be used",
                 )
-            if self._users.setdefault(name, node) != node:
-                raise ConfigurationError(
-                    f"the store belongs to {self._users[name]}, and a store can have only one processor",
-                    store=name,
-                    node=node,
-                    next_step="merge() the streams into one processor, or send records to the one that has the store",
-                )
+            self._first_users.setdefault(name, node)
             connected.append(self._builders[name])
-        return tuple(connected)
+        own = tuple(builder for builder in connected if self._first_users[builder.name] == node)
+        return Connected(own, tuple(builder for builder in connected if builder not in own))

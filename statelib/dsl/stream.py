@@ -124,8 +124,8 @@ class Stream(KafkasNames):
         Args:
             processor_supplier: The processor's class, or a function or `ProcessorSupplier` that returns a new one; see
                 `statelib.operators.processors.definition`.
-            store_names: Stores added with `StreamsBuilder.add_state_store`. A store belongs to one processor. A
-                `Named` may stand before them, as in Kafka.
+            store_names: Stores added with `StreamsBuilder.add_state_store`; several processors may use one. A `Named`
+                may stand before them, as in Kafka.
             key_type: Arrow type of the forwarded keys; None: as in this stream. The next operator that needs the key
                 repartitions the stream.
             value_type: Arrow type of the forwarded values; None: as in this stream.

@@ -35,6 +35,7 @@ from statelib.operators.windows.definition import TimeWindows
 from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec
 from statelib.records.key_column import KeyColumn
 from statelib.topology import Processor, Source
+from statelib.topology.turns import turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from statelib.explanation.rows import Id, RowKey
     from statelib.operators.mappers.mapping import Mapper
     from statelib.topology import SubTopology
+    from statelib.topology.turns import Turn
 
 Wanted = tuple[str, int, "RowKey"]
 """A row that reached a sink: the sink's name, the sequence of its cause, its key."""
@@ -112,8 +114,11 @@ class Needs:
                 rows = self._of(parent)
                 found = rows.by_sequence.get(sequence, ())
                 self._choose(parent, [row for row in found if rows.keys[row] == key])
-        for node in reversed(self._nodes):
-            if isinstance(node, Processor):
+        for turn in reversed(turns(self._nodes)):
+            node, *others = turn
+            if others:
+                self._through_together(turn)
+            elif isinstance(node, Processor):
                 self._through(node)
         sources = [node for node in self._nodes if isinstance(node, Source)]
         for node in sources:
@@ -141,6 +146,24 @@ class Needs:
             self.keys |= asked
         for slot, parent in enumerate(node.parents):
             self._choose(parent, self._remembered(node, slot, chosen, keys))
+
+    def _through_together(self, turn: Turn) -> None:
+        """The same for nodes that share stores: what any has put may matter to the others, whatever its key."""
+        inside = {node.name for node in turn}
+        last = -1
+        for node in turn:
+            sequence = self._of(node.name).sequence[sorted(self._chosen[node.name])]
+            self.sequences.update(sequence.tolist())
+            last = max(last, int(sequence.max(initial=-1)))
+        if last < 0:
+            return
+        until = EVER if self._also_dropped else last
+        for parent in (parent for node in turn for parent in node.parents if parent not in inside):
+            rows = self._of(parent)
+            self._nothing_earlier(parent, -EVER)
+            found = np.flatnonzero(rows.sequence <= until).tolist()
+            self.keys.update(rows.keys[row][0] for row in found)
+            self._choose(parent, found)
 
     def _direct(self, node: Processor, slot: int, chosen: Sequence[int], keys: list[set[bytes | None]]) -> list[int]:
         """What came in with the same source record; adds the keys of that to ``keys``."""

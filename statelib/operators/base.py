@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from statelib.operators.mappers.fields import ALL
 from statelib.records.batch import NO_TIMESTAMP
@@ -19,11 +19,28 @@ if TYPE_CHECKING:
     from statelib.operators.changelog import Changelog
     from statelib.operators.late_records import LateRecords
     from statelib.operators.mappers.fields import Fields
+    from statelib.operators.processors.changelog import StoreLog
     from statelib.records.batch import Batch, Uptake
     from statelib.records.key_table import KeyTable
     from statelib.settings.semantics import Semantics
+    from statelib.state import StateStore
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.spec import StoreSpec
+
+
+@dataclass(slots=True)
+class TaskStores:
+    """The stores of a task's custom processors, of which several may have one.
+
+    Attributes:
+        opened: By name.
+        logs: By name, what takes the changes of those that have changelogs.
+        timestamp: Of the record that is being processed, or the time of the call, ms.
+    """
+
+    opened: dict[str, StateStore[Any]] = field(default_factory=dict)
+    logs: dict[str, StoreLog] = field(default_factory=dict)
+    timestamp: int = 0
 
 
 @dataclass(slots=True)
@@ -44,6 +61,8 @@ class OperatorContext:
         children: The names of the nodes that take what it forwards.
         changelogs: By name, the changelogs of stores that have one.
         wanted: The fields of the values it forwards that others look at (`statelib.operators.mappers.fields`).
+        stores: Those of the task's custom processors.
+        in_turns: Whether its visits alternate with those of others (`statelib.topology.turns`).
     """
 
     node: str
@@ -58,6 +77,8 @@ class OperatorContext:
     children: Sequence[str] = ()
     changelogs: Mapping[str, Changelog] = field(default_factory=dict)
     wanted: Fields = ALL
+    stores: TaskStores = field(default_factory=TaskStores)
+    in_turns: bool = False
 
     def clock(self, name: str = "stream_time") -> int:
         """A clock of this node, `NO_TIMESTAMP` if it has never moved."""

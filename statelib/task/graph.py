@@ -18,6 +18,7 @@ from statelib.operators.base import (
     OperatorContext,
     RoutingOperator,
     SpillingOperator,
+    TaskStores,
     WindowedOperator,
 )
 from statelib.operators.mappers.fields import ALL
@@ -27,6 +28,7 @@ from statelib.operators.windows.condensing import CondensingOperator, FinalResul
 from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
+from statelib.task.in_turns import InTurns
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.task.processing_errors import rows_that_fail
 from statelib.task.sampling import Sampling
@@ -34,6 +36,7 @@ from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.leeway import with_leeway
 from statelib.topology.paths import paths_through
 from statelib.topology.projection import wanted_fields
+from statelib.topology.turns import turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -139,6 +142,9 @@ class Graph:
         self.clocks = {p.name: dict(clocks.get(p.name, {})) for p in sub_topology.processors}
         self.operators: dict[str, Operator] = {}
         wanted = wanted_fields(sub_topology.nodes) if wanted is None else wanted
+        in_order = turns(self.nodes)
+        together = {node.name for turn in in_order if len(turn) > 1 for node in turn}
+        stores = TaskStores()
         for processor in sub_topology.processors:
             context = OperatorContext(
                 processor.name,
@@ -153,18 +159,35 @@ class Graph:
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
                 changelogs or {},
                 wanted[processor.name] if only_wanted else ALL,
+                stores,
+                processor.name in together,
             )
             self.operators[processor.name] = with_leeway(processor, leeway).build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
         self._paths = paths_through(self.nodes)
         self._sampling = None if sample is None else Sampling(sample, self.nodes, self.metrics)
-        of_all = [node for node in self.nodes if self._sampling is None or node.name not in self._sampling]
+        of_all = [turn for turn in in_order if self._sampling is None or turn[0].name not in self._sampling]
         # What is taken for the sake of time depends on all that comes of the sample.
-        self._order = [*of_all, *(node for node in self.nodes if node not in of_all)]
+        self._order = [*of_all, *(turn for turn in in_order if turn not in of_all)]
         self._first_sampled = len(of_all)
+        self._in_turns = [self._together(turn) for turn in in_order if len(turn) > 1]
+        self._turn_of = {node.name: running for running in self._in_turns for node in running.nodes}
         if tap is None and leeway is None:  # with some, windows take records whose final results have been given
             self._condense()
+
+    def _together(self, turn: Sequence[Node]) -> InTurns:
+        """The nodes of a turn that has several."""
+        return InTurns(
+            [node for node in turn if isinstance(node, Processor)],
+            self.nodes,
+            self.operators,
+            self._backend,
+            self.metrics,
+            self._topics,
+            self.placing,
+            keeps_all=self._tap is not None,
+        )
 
     def _condense(self) -> None:
         """Spares windowed aggregations the updates that their only reader has no use for."""
@@ -172,6 +195,7 @@ class Graph:
             readers = [node.name for node in self.nodes if name in node.parents]
             if (
                 isinstance(operator, CondensingOperator)
+                and name not in self._turn_of
                 and len(readers) == 1
                 and not self._leaves_out(name, readers[0])
             ):
@@ -261,8 +285,11 @@ class Graph:
         """What each node forwards."""
         made: dict[str, Passing] = {}
         task = Numbering(uptake)
-        for place, node in enumerate(self._order):
+        for place, (node, *others) in enumerate(self._order):
             self._begin(place, node, made)
+            if others:
+                self._run_together(self._turn_of[node.name], made, uptake, sealed)
+                continue
             match node:
                 case Source():
                     index = self._sources[node.name]
@@ -284,6 +311,20 @@ class Graph:
             self._spent.end()
         return made
 
+    def _run_together(
+        self, running: InTurns, made: dict[str, Passing], uptake: Uptake, sealed: Mapping[str, Batch]
+    ) -> None:
+        """Adds to ``made`` what nodes forward that take a turn together."""
+        inputs = [
+            self._sent(node.parents[slot], node, slot, made[node.parents[slot]]) for node, slot in running.entries
+        ]
+        let_go = {node.name: sealed[node.name] for node in running.nodes if node.name in sealed}
+        forwarded = running.run(inputs, uptake, self._paths.number[running.nodes[0].name], let_go)
+        made |= forwarded
+        if self._tap is not None:
+            for name, passing in forwarded.items():
+                self._tap(name, in_task(passing))
+
     def _begin(self, place: int, node: Node, made: Mapping[str, Passing]) -> None:
         """A node is about to run; ``place``: in the order in which they do."""
         if self._sampling is not None and place == self._first_sampled:
@@ -303,6 +344,8 @@ class Graph:
 
     def _sent(self, parent: str, node: Node, slot: int, passing: Passing) -> Passing:
         """What a parent has sent to ``node``, of which it is the parent with the number ``slot``."""
+        if parent in self._turn_of and node.name not in self._turn_of[parent].names:
+            return self._turn_of[parent].sent[node.name, slot]
         if parent in self._routing:
             sent = self._routing[parent].sent_to(addressed_name(node), passing.batch)
             passing = replace(passing, batch=sent)

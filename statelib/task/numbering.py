@@ -98,10 +98,32 @@ def parted(passing: Passing, task: Uptake, node: int) -> Passing:
     batch = passing.batch
     if passing.numbering.places is None and passing.child == LOOKED_INTO and (np.diff(batch.sequence) > 0).all():
         return Passing(batch, Numbering(passing.numbering.uptake))  # each has its own already
-    above = passing.visits
+    numbering, numbers = _each_by_itself(passing.visits, task, node)
+    return Passing(replace(batch, sequence=numbers), numbering)
+
+
+def results_numbered(
+    rows: NDArray[np.int64], numbering: Numbering, task: Uptake, node: int
+) -> tuple[Numbering, NDArray[np.int64]]:
+    """Gives each result of nodes that take a turn together a number of its own.
+
+    Args:
+        rows: int64, by result, in order: the row in ``numbering`` of the visit that has caused it.
+        numbering: That of the visits.
+        task: The task's own uptake.
+        node: The place, in the order of declaration, of the first of the nodes.
+
+    Returns:
+        The numbering, and the number of each result.
+    """
+    above = rows[:, np.newaxis] if numbering.places is None else numbering.places[rows]
+    return _each_by_itself(np.column_stack([above, np.full(len(rows), LOOKED_INTO)]), task, node)
+
+
+def _each_by_itself(above: NDArray[np.int64], task: Uptake, node: int) -> tuple[Numbering, NDArray[np.int64]]:
     results = np.arange(len(above))
     numbering, (numbers,) = _numbered([np.column_stack([above, results])], [results], task, node)
-    return Passing(replace(batch, sequence=numbers), numbering)
+    return numbering, numbers
 
 
 def met(inputs: Sequence[Passing], task: Uptake, node: int) -> list[Passing]:

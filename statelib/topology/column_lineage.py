@@ -38,6 +38,7 @@ from statelib.operators.tables.view import JoinedView, TableView
 from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec
 from statelib.topology.column_origins import NOTHING, Column, Either, Made, Origin, Value, computed, mapped, used
 from statelib.topology.nodes import Processor, Sink, Source
+from statelib.topology.turns import turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
     from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.tables.steps import TableStep
     from statelib.operators.tables.view import AnyView
-    from statelib.topology.topology import SubTopology, Topology
+    from statelib.topology.topology import Topology
+    from statelib.topology.turns import Turn
 
 _PASS = (Branch, Peek, ForEach, ToStream, Suppress, JoinBuffer, StreamJoinSide, TableSource, PlainTableSource)
 
@@ -155,7 +157,9 @@ def _flows(topology: Topology) -> dict[str, Flow]:
     topics: dict[str, Flow] = {}
     nodes: dict[str, Flow] = {}
     for sub in topology.sub_topologies:
-        for node in sub.nodes:
+        in_order = turns(sub.nodes)
+        found_in_stores = {node.name: turn for turn in in_order if len(turn) > 1 for node in turn}
+        for node in (node for turn in in_order for node in turn):
             parents = [nodes[parent] for parent in node.parents]
             match node:
                 case Source(internal=True):
@@ -164,17 +168,21 @@ def _flows(topology: Topology) -> dict[str, Flow]:
                     nodes[node.name] = _source(node)
                 case Sink():
                     topics[node.topic] = _one_of(parents)
+                case Processor(spec=spec) if node.name in found_in_stores and (
+                    node.stores or isinstance(spec, Process)
+                ):
+                    nodes[node.name] = _unknown(_from_outside(found_in_stores[node.name], nodes))
                 case Processor(spec=Process()):
-                    nodes[node.name] = _unknown([*parents, *_met_in_stores(node, sub, nodes)])
+                    nodes[node.name] = _unknown(parents)
                 case Processor():
                     nodes[node.name] = _forwarded(node.spec, parents)
     return topics
 
 
-def _met_in_stores(node: Processor, sub: SubTopology, nodes: Mapping[str, Flow]) -> list[Flow]:
-    """What other processors get that share a store with this one: it may find that there."""
-    others = [other for other in sub.processors if other.name != node.name and {*other.stores} & {*node.stores}]
-    return [nodes[parent] for other in others for parent in other.parents if parent in nodes]
+def _from_outside(turn: Turn, nodes: Mapping[str, Flow]) -> list[Flow]:
+    """What nodes get that share stores: each may find there what the others get."""
+    inside = {node.name for node in turn}
+    return [nodes[parent] for node in turn for parent in node.parents if parent not in inside]
 
 
 def _source(node: Source) -> Flow:

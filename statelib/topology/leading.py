@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from statelib.operators.processors.operator import Process
 from statelib.topology.nodes import Processor, Source
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def leading_to(sub_topology: SubTopology, names: Collection[str]) -> SubTopology
     while True:
         before = len(wanted)
         for node in reversed(sub_topology.nodes):
-            written = [store.name for store in node.spec.state_stores()] if isinstance(node, Processor) else []
+            written = _written(node) if isinstance(node, Processor) else set()
             if stores.intersection(written):
                 wanted.add(node.name)
             if node.name in wanted:
@@ -63,8 +64,10 @@ def path_to(
 
 def _writers(sub_topology: SubTopology, stores: Collection[str]) -> set[str]:
     """The nodes that write to some stores."""
-    return {
-        node.name
-        for node in sub_topology.processors
-        if not {store.name for store in node.spec.state_stores()}.isdisjoint(stores)
-    }
+    return {node.name for node in sub_topology.processors if not _written(node).isdisjoint(stores)}
+
+
+def _written(node: Processor) -> set[str]:
+    """The stores that a node may write to: a custom processor to any that it is connected with."""
+    own = {store.name for store in node.spec.state_stores()}
+    return own.union(node.stores) if isinstance(node.spec, Process) else own

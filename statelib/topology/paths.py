@@ -3,20 +3,25 @@
 A record goes from a node to its children in the order in which they were declared, result by result, and through all
 that is below one child before the next one gets it. A node that *looks into* a table does not get its records, but
 finds what the table's node has put until then, which it does before it forwards.
+
+Nodes that take a turn together (`statelib.topology.turns`) are one place, at which the ways into them meet.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from statelib.operators.processors.operator import Process
+from statelib.operators.stateless.merge import Merge
 from statelib.topology.nodes import Processor, senders
+from statelib.topology.turns import turns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from statelib.topology.nodes import Node
+    from statelib.topology.turns import Turn
 
 LOOKED_INTO = -1
 """The place among a node's children of one that only looks into it: what the node has put is there before any child."""
@@ -58,6 +63,8 @@ class Paths:
 
 def paths_through(nodes: Sequence[Node]) -> Paths:
     """The paths through ``nodes``: parents before children."""
+    number = {node.name: number for number, node in enumerate(nodes)}
+    nodes = tuple(_places(turns(nodes)))
     edges: dict[str, list[_Edge]] = {node.name: [] for node in nodes}
     for node in nodes:
         sending = senders(node)
@@ -83,8 +90,11 @@ def paths_through(nodes: Sequence[Node]) -> Paths:
         if isinstance(node, Processor) and isinstance(node.spec, Process) and meeting & visited[node.name]:
             calls.add(node.name)
     return Paths(
-        {node.name: number for number, node in enumerate(nodes)},
-        {name: tuple(edge.child for edge in of if not edge.is_look) for name, of in edges.items()},
+        number,
+        {
+            name: tuple(sorted((edge.child for edge in of if not edge.is_look), key=lambda child: number.get(child, 0)))
+            for name, of in edges.items()
+        },
         frozenset(partings),
         frozenset(calls),
     )
@@ -97,3 +107,22 @@ def _reached(
     if edge.is_look:
         return frozenset(), frozenset([edge.child])
     return visited[edge.child] | {edge.child}, looking[edge.child]
+
+
+def _places(in_order: Sequence[Turn]) -> Iterator[Node]:
+    """The nodes, and for those with one turn, a node for each into which a way leads from outside, and one for all."""
+    place_of: dict[str, str] = {}
+    for turn in in_order:
+        first, *others = turn
+        if not others:
+            yield replace(first, parents=tuple(place_of.get(parent, parent) for parent in first.parents))
+            continue
+        names = {node.name for node in turn}
+        entries = []
+        for node in turn:
+            if outside := tuple(place_of.get(parent, parent) for parent in node.parents if parent not in names):
+                yield Processor(node.name, outside, Merge())
+                entries.append(node.name)
+        all_of_them = f"{first.name} and others"
+        yield Processor(all_of_them, tuple(entries), Merge())
+        place_of |= dict.fromkeys(names, all_of_them)

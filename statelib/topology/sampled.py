@@ -39,6 +39,7 @@ from statelib.operators.windows.definition import UnlimitedWindows
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.topology.node_groups import global_nodes
 from statelib.topology.nodes import Processor, Sink
+from statelib.topology.turns import visited_in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,7 +86,7 @@ def sampled_inputs(nodes: Sequence[Node]) -> dict[str, tuple[Movers | None, ...]
     Args:
         nodes: Of a sub-topology, parents before their children.
     """
-    of_globals = global_nodes(nodes)
+    of_all = global_nodes(nodes) | visited_in_turns(nodes)
     found: dict[str, tuple[Movers | None, ...]] = {}
     meets: dict[str, bool] = {}  # whether two inputs meet below
     for node in reversed(nodes):
@@ -93,7 +94,7 @@ def sampled_inputs(nodes: Sequence[Node]) -> dict[str, tuple[Movers | None, ...]
         meets[node.name] = any(len(child.parents) > 1 or meets[child.name] for child, _ in edges)
         if isinstance(node, Sink) and not node.internal:
             found[node.name] = (None,) * len(node.parents)
-        elif isinstance(node, Processor) and node.name not in of_globals:
+        elif isinstance(node, Processor) and node.name not in of_all:
             below = {found[child.name][slot] for child, slot in edges if child.name in found}
             all_below = edges and all(child.name in found for child, _ in edges)
             inputs = _inputs(node, below - {None}, meets=meets[node.name]) if all_below else None

@@ -1,6 +1,7 @@
 """Makes programs of a seed: mostly such in which records come together again on several ways.
 
 More than half of them begin with windowed aggregations, and most of their steps are behind these, under windowed keys.
+One in six has many custom processors, most of which share a store.
 
 What is left out, since it differs on purpose (``docs/semantics.md``) or cannot be said on both sides:
 
@@ -11,8 +12,8 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
 - foreign-key joins of a table that changes more than once for one record: Kafka Streams drops answers to a row that has
   changed meanwhile;
 - deduplication, which Kafka Streams does not have; records of global tables behind the others, whose order is chance;
-- processors that are called by stream time, where there are several of them, or several sub-topologies, each of which
-  has its own stream time here;
+- processors that are called by stream time, where there are several of them that share no store, or several
+  sub-topologies, each of which has its own stream time here;
 - streams and tables with windows of different kinds or sizes that come together: refused here;
 - joins of a windowed aggregation's own table, and stores for what is made of it: here behind `to_table` alone;
 - caches, and the time at which results without a match are looked for (a setting: at once).
@@ -37,7 +38,7 @@ _STEPS: dict[Callable[[Making], bool], int] = {
     table_steps.map_values: 4, table_steps.filter_: 3, table_steps.table_join: 5, stream_steps.stream_table_join: 3,
     stream_steps.merge: 4, stream_steps.split: 2, stream_steps.flat_map_values: 2, stream_steps.flat_map: 1,
     stream_steps.select_key: 1, stream_steps.to_table: 2, stream_steps.aggregate: 2, table_steps.group_by: 2,
-    table_steps.to_stream: 2, stream_steps.process: 1, stream_steps.stream_join: 1, table_steps.foreign_key_join: 1,
+    table_steps.to_stream: 2, stream_steps.process: 2, stream_steps.stream_join: 1, table_steps.foreign_key_join: 1,
     table_steps.transform_values: 1, stream_steps.repartition: 1, table_steps.suppress: 1,
     stream_steps.global_join: 2, stream_steps.through: 1,
 }  # fmt: skip
@@ -47,6 +48,8 @@ _BEHIND_WINDOWS = _STEPS | {
     stream_steps.aggregate: 3, stream_steps.stream_join: 2,
 }  # fmt: skip
 """The same, where there is a windowed aggregation to begin with."""
+_AMONG_PROCESSORS = {stream_steps.process: 25}
+"""The same, where there are many processors: beside the others."""
 
 
 def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
@@ -81,6 +84,8 @@ def _describe(making: Making, most: int) -> None:
         if rng.random() < 0.7:
             table_steps.to_stream(making)
     weights = _BEHIND_WINDOWS if making.windows_first else _STEPS
+    if rng.random() < 0.17:
+        weights = weights | _AMONG_PROCESSORS
     for _ in range(rng.randint(2, most)):
         for _attempt in range(5):
             if rng.choices([*weights], [*weights.values()])[0](making):

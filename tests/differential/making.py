@@ -68,6 +68,7 @@ class Making:
         windows: That there are: what keys say of them, and what a step does.
         realms: What is in one sub-topology.
         written: By realm, windows and kind of values, the last topic to which such were written.
+        stores: By name of a store of processors, the realm in which it is.
         rocksdb: Whether Kafka Streams has to keep its stores in RocksDB.
         windows_first: Whether what has windowed keys is chosen more often than what has not.
     """
@@ -80,6 +81,7 @@ class Making:
     windows: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     realms: Realms = field(default_factory=Realms)
     written: dict[tuple[int, Windows, bool], str] = field(default_factory=dict)
+    stores: dict[str, int] = field(default_factory=dict)
     rocksdb: bool = False
     windows_first: bool = False
 

@@ -8,6 +8,7 @@ from tests.differential.making import like
 
 if TYPE_CHECKING:
     from tests.differential.making import Made, Making
+    from tests.differential.program import Step
 
 
 def merge(making: Making) -> bool:
@@ -116,7 +117,7 @@ def aggregate(making: Making) -> bool:
 
 
 def process(making: Making) -> bool:
-    """Forwards several times, to one child or another; plain keys also as time passes."""
+    """Forwards several times, to one child or another; plain keys also as time passes. Some share a store."""
     made = making.one("stream")
     if made is None:
         return False
@@ -124,14 +125,31 @@ def process(making: Making) -> bool:
     children = [f"c{number}-{child}" for child in range(rng.choice([2, 3]))]
     forwards = [rng.choice([*children, None]) for _ in range(rng.randint(1, 4))]
     step = {"op": "process", "of": made.step, "name": f"p{number}", "forwards": forwards}
-    if not made.windows and not any("tick" in other for other in making.steps) and rng.random() < 0.5:
+    realm = _with_store(making, made, step)
+    calls = [other.get("uses") for other in making.steps if "tick" in other]
+    together = all(store is not None and store == step.get("uses") for store in calls)
+    if not made.windows and together and rng.random() < 0.5:
         step["tick"] = rng.choice([5, 20])
     making.add(step, made)
     for child in children:
         step = {"op": "named", "of": number, "name": child, "suffix": rng.choice("uvw")}
-        making.add(step, made, **like(made, is_text=True, key_changed=True))
+        making.add(step, made, **like(made, realm=realm, is_text=True, key_changed=True))
         making.pool[-1].once = False
     return True
+
+
+def _with_store(making: Making, made: Made, step: Step) -> int:
+    """Maybe gives a processor a store, of its own or another's, and its realm, which is then that of all of these."""
+    if len(made.windows) > 1 or making.rng.random() < 0.4:  # Java shows a window in a window in another way
+        return made.realm
+    shared = [name for name, realm in making.stores.items() if making.realms.may_meet(realm, made.realm)]
+    if shared and making.rng.random() < 0.8:
+        step["uses"] = making.rng.choice(shared)
+        making.stores[step["uses"]] = making.realms.meet(making.stores[step["uses"]], made.realm)
+    else:
+        step["uses"] = f"of-processors{len(making.steps)}"
+        making.stores[step["uses"]] = made.realm
+    return making.stores[step["uses"]]
 
 
 def stream_join(making: Making) -> bool:

@@ -22,6 +22,7 @@ from statelib import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    Windowed,
     per_record,
 )
 from tests.differential import functions
@@ -66,6 +67,7 @@ class _Building:
     def __init__(self) -> None:
         self._builder = StreamsBuilder("app")
         self._made: list[Any] = []
+        self._stores: set[str] = set()
 
     def topology(self, program: Program) -> Topology:
         for step in program.steps:
@@ -181,8 +183,16 @@ class _Building:
         return self._of(step)[step["branch"]]
 
     def _process(self, step: Step) -> KStream:
+        uses = step.get("uses")
+        if uses is not None and uses not in self._stores:
+            self._stores.add(uses)
+            supplier = Stores.persistent_key_value_store(uses)
+            self._builder.add_state_store(Stores.key_value_store_builder(supplier, pa.string(), pa.string()))
         return self._of(step).process(
-            lambda: _Telling(step["forwards"], step.get("tick")), value_type=pa.string(), named=Named.as_(step["name"])
+            lambda: _Telling(step["forwards"], step.get("tick"), uses),
+            *([] if uses is None else [uses]),
+            value_type=pa.string(),
+            named=Named.as_(step["name"]),
         )
 
     def _named(self, step: Step) -> KStream:
@@ -250,24 +260,35 @@ class _Telling(Processor):
     Args:
         forwards: The children.
         tick_ms: How often it is called, in stream time; None: never.
+        uses: The store in which it keeps what it has forwarded last for a key, and tells it with the next; None: none.
     """
 
-    def __init__(self, forwards: list[str | None], tick_ms: int | None) -> None:
+    def __init__(self, forwards: list[str | None], tick_ms: int | None, uses: str | None) -> None:
         self._forwards = forwards
         self._tick_ms = tick_ms
+        self._uses = uses
 
     def init(self, context: ProcessorContext) -> None:
         self._context = context
+        self._store = None if self._uses is None else context.get_state_store(self._uses)
         if self._tick_ms is not None:
             context.schedule(_ms(self._tick_ms), PunctuationType.STREAM_TIME, self._tick)
 
     def _tick(self, timestamp_ms: int) -> None:
-        self._context.forward(Record("a", f"t{timestamp_ms}", timestamp_ms))
+        self._context.forward(Record("a", self._kept("a", f"t{timestamp_ms}"), timestamp_ms))
 
     def process(self, record: Record) -> None:
+        key = functions.key_text(*record.key) if isinstance(record.key, Windowed) else functions.text(record.key)
         for number, child in enumerate(self._forwards):
-            forwarded = record.with_value(functions.suffixed(record.value, f"p{number}"))
-            self._context.forward(forwarded, child)
+            value = self._kept(key, functions.suffixed(record.value, f"p{number}"))
+            self._context.forward(record.with_value(value), child)
+
+    def _kept(self, key: str, value: str | None) -> str | None:
+        if self._store is None:
+            return value
+        kept = functions.joined(self._store.get(key), value)
+        self._store.put(key, kept)
+        return kept
 
 
 def _ms(count: int) -> timedelta:

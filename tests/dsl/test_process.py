@@ -62,9 +62,6 @@ def test_stores_that_cannot_be_had() -> None:
     words = builder.stream("words")
     with pytest.raises(ConfigurationError, match="no such store for processors .store other.*add_state_store"):
         words.process(CountAndTell, "other")
-    words.process(CountAndTell, "counts", named=Named.as_("first"))
-    with pytest.raises(ConfigurationError, match="the store belongs to first, and a store can have only one"):
-        words.process(CountAndTell, "counts", named=Named.as_("second"))
     builder.table("names", Materialized.as_("names-store"))
     with pytest.raises(ConfigurationError, match="a table's or aggregation's store cannot be used"):
         words.process(CountAndTell, "names-store")

@@ -44,7 +44,7 @@ from statelib import (
     top_n,
     variance,
 )
-from tests.operators.processors.examples import CountAndTellSupplier, StreamTime
+from tests.operators.processors.examples import CountAndTellSupplier, StreamTime, relays
 from tests.surface.records import CALLS, VISITS
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def surface() -> Topology:
     names = builder.table("names", Materialized.as_("names"))
     stateless(events)
     several_streams(events, builder.stream("clicks"))
-    custom_processors(events)
+    custom_processors(events, builder.stream("clicks"))
     deduplication(events)
     windows(events.group_by_key())
     suppression(events.group_by_key())
@@ -133,10 +133,11 @@ def topics_and_partitions(builder: StreamsBuilder, events: KStream) -> None:
     both.repartition(Repartitioned.as_("by-amount").with_stream_partitioner(by_amount)).to("sent-to-several")
 
 
-def custom_processors(events: KStream) -> None:
-    """KIP-820, with a store and calls by stream time."""
+def custom_processors(events: KStream, clicks: KStream) -> None:
+    """KIP-820, with a store and calls by stream time; some share a store."""
     events.process(CountAndTellSupplier(), value_type=pa.string()).to("processed")
     events.process_values(StreamTime, value_type=pa.int64()).to("processed-values")
+    relays(events, clicks)
 
 
 def deduplication(events: KStream) -> None:

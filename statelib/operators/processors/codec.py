@@ -9,7 +9,8 @@ Family ``<node>.punctuation``, one entry, under the key 0x00::
            | due i64, ms  | interval i64, ms | flags u8 | length u16  | callback |
            +--------------+------------------+----------+-------------+----------+
              flags bit 0: cancelled
-             callback: UTF-8; "#n": the n-th call that ``init`` schedules; else the name of a method of the processor
+             callback: UTF-8; "#n": the n-th call that ``init`` schedules; else the name of a method of the processor;
+                       of another processor that has the same queue: its node and a colon before that
 """
 
 from __future__ import annotations

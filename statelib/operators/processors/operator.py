@@ -2,7 +2,8 @@
 
 A call that is scheduled comes behind the source record that moved the task's stream time, whether that record reached
 the processor or not, and behind all that it caused here; what it forwards carries that record's sequence. Stores are
-written to the task's state before the next processor runs, so nothing depends on where batches end.
+written to the task's state before the next processor runs, so nothing depends on where batches end. Processors that
+share a store are visited record by record, as in Kafka Streams (`statelib.task.in_turns`).
 
 Accounts: ``processed``. Counter: ``punctuations``.
 """
@@ -10,6 +11,7 @@ Accounts: ``processed``. Counter: ``punctuations``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +22,6 @@ from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.mappers.code_identity import describe_class, describe_factory
 from statelib.operators.mappers.function_errors import calling
-from statelib.operators.mappers.python_values import items_of, python_keys
 from statelib.operators.processors.changelog import NotInInit, StoreLog
 from statelib.operators.processors.definition import (
     FixedKeyProcessor,
@@ -29,11 +30,11 @@ from statelib.operators.processors.definition import (
     ProcessorSupplier,
     PunctuationType,
     Record,
-    RecordMetadata,
 )
-from statelib.operators.processors.forwarded import TO_ALL, Forwarded, headers_of, sent_to
-from statelib.operators.processors.punctuation import Scheduler
-from statelib.records.batch import NO_OFFSET, NO_TIMESTAMP
+from statelib.operators.processors.forwarded import TO_ALL, Forwarded, sent_to
+from statelib.operators.processors.punctuation import Scheduler, begin
+from statelib.operators.processors.visits import Visits, records_of
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_table import KeyTable
 from statelib.settings.durations import milliseconds
 from statelib.stores.memory import MemoryBackend
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
-    from statelib.operators.processors.definition import Cancellable, ProcessorSupplierLike
+    from statelib.operators.processors.definition import Cancellable, ProcessorSupplierLike, RecordMetadata
+    from statelib.operators.processors.punctuation import Schedule
+    from statelib.operators.processors.visits import Deliver, Visit
     from statelib.records.batch import Batch, Uptake
     from statelib.state import StateStore, StoreBuilder
     from statelib.stores.backend import WriteBatch
@@ -55,12 +58,13 @@ class Process:
 
     Attributes:
         supplier: Makes the processor.
-        stores: What it is connected with.
+        stores: What it is connected with, but for ``shared``.
         node: Names the state of what it schedules.
         application_id: What it is told.
         key_type: Arrow type of the keys that it forwards; None: that of those it gets, windows included.
         value_type: Arrow type of the values; None: that of those it gets.
         fixed_key: ``processValues``: keys stay.
+        shared: Stores that it is connected with and another processor has in its ``stores``.
     """
 
     supplier: ProcessorSupplierLike
@@ -70,6 +74,7 @@ class Process:
     key_type: pa.DataType | None
     value_type: pa.DataType | None
     fixed_key: bool = False
+    shared: tuple[StoreBuilder[Any], ...] = ()
 
     def check(self, node: str) -> None:
         """Makes a processor and lets it begin, over empty stores in memory: what it asks for in vain is refused here.
@@ -91,10 +96,12 @@ class Process:
         """The processor's code, its stores and types."""
         supplier = self.supplier
         by_class = isinstance(supplier, ProcessorSupplier)
+        shared = {"shared": [dict(store.describe()) for store in self.shared]} if self.shared else {}
         return {
             "operator": "process_values" if self.fixed_key else "process",
             "supplier": describe_class(type(supplier)) if by_class else describe_factory(supplier),  # type: ignore[arg-type]
             "connected": [dict(store.describe()) for store in self.stores],
+            **shared,
             "key_type": None if self.key_type is None else str(self.key_type),
             "value_type": None if self.value_type is None else str(self.value_type),
         }
@@ -135,33 +142,40 @@ class ProcessOperator:
         self._spec = spec
         self._context = context
         self._children = {name: number for number, name in enumerate(context.children)}
-        self._stores: dict[str, StateStore[Any]] = {}
-        for builder in spec.stores:
-            store = builder.build().init(context.backend, semantics=context.semantics, metrics=context.metrics)
-            self._stores[builder.name] = store
+        self._stores = {builder.name: self._opened(builder) for builder in (*spec.stores, *spec.shared)}
         self._logs = {
-            store.name: StoreLog(context.changelogs[store.name], self._timestamp)
-            for store in spec.state_stores()
-            if store.name in context.changelogs
+            name: self._log_of(name) for name in (*self._stores, spec.schedule_family) if name in context.changelogs
         }
         self._schedule_log = self._logs.get(spec.schedule_family)
-        self._stream_time = NO_TIMESTAMP
-        self._first_sequence = 0
+        self._visit: Visit | None = None  # None in init
         self._forwarded = Forwarded(pa.null(), pa.null())
         self._addressee = np.empty(0, np.int64)
-        self._row: int | None = None  # of the uptake; None in init
-        self._record_timestamp = 0
-        self._metadata: RecordMetadata | None = None
+        self._deliver: Deliver = self._collect
         self._processor = spec.new_processor()
-        self._scheduler = Scheduler(context.backend, context.node, spec.schedule_family, self._processor)
+        self.scheduler = Scheduler(context.backend, context.node, spec.schedule_family, self._processor)
         for name in self._logs.keys() & self._stores.keys():
             self._stores[name].log_to(NotInInit(name))
         self._guarded(self._processor.init, self, self._processor.init)
-        self._scheduler.end_init()
         for name, store in self._stores.items():
             store.log_to(self._logs.get(name))
-        self._log_schedule()
-        self._hand_over()
+        if not context.in_turns:
+            begin([self.scheduler])
+            self.hand_over()
+
+    def _opened(self, builder: StoreBuilder[Any]) -> StateStore[Any]:
+        """The task's store, which the first of its processors opens."""
+        context, opened = self._context, self._context.stores.opened
+        if builder.name not in opened:
+            store = builder.build().init(context.backend, semantics=context.semantics, metrics=context.metrics)
+            opened[builder.name] = store
+        return opened[builder.name]
+
+    def _log_of(self, store: str) -> StoreLog:
+        """What takes the changes of a store of the task."""
+        stores = self._context.stores
+        if store not in stores.logs:
+            stores.logs[store] = StoreLog(self._context.changelogs[store], lambda: stores.timestamp)
+        return stores.logs[store]
 
     # --- ProcessorContext ----------------------------------------------------------------------------------------
 
@@ -177,7 +191,7 @@ class ProcessOperator:
 
     def forward(self, record: FixedKeyRecord, child_name: str | None = None) -> None:
         """See `ProcessorContext`."""
-        if self._row is None:
+        if self._visit is None:
             raise ConfigurationError("init() has nothing to forward", next_step="forward from process() or a callback")
         wanted = FixedKeyRecord if self._spec.fixed_key else Record
         if type(record) is not wanted:
@@ -186,8 +200,7 @@ class ProcessOperator:
         if child_name is not None and child_name not in self._children:
             known = ", ".join(self._children) or "there are none"
             raise ConfigurationError(f"there is no child {child_name!r}", next_step=f"one of: {known}")
-        addressee = TO_ALL if child_name is None else self._children[child_name]
-        self._forwarded.add(record, self._first_sequence + self._row, addressee)
+        self._deliver(record, TO_ALL if child_name is None else self._children[child_name], self._visit)
 
     def schedule(
         self, interval: timedelta, punctuation_type: PunctuationType, callback: Callable[[int], object]
@@ -199,7 +212,7 @@ class ProcessOperator:
                 next_step="schedule by PunctuationType.STREAM_TIME",
             )
         interval_ms = milliseconds(interval, "punctuation interval", at_least=1)
-        return self._scheduler.schedule(interval_ms, callback)
+        return self.scheduler.schedule(interval_ms, callback)
 
     def get_state_store(self, name: str) -> Any:
         """See `ProcessorContext`."""
@@ -214,46 +227,66 @@ class ProcessOperator:
 
     def current_stream_time_ms(self) -> int:
         """See `ProcessorContext`."""
-        return self._stream_time
+        return NO_TIMESTAMP if self._visit is None else self._visit.stream_time
 
     def record_metadata(self) -> RecordMetadata | None:
         """See `ProcessorContext`."""
-        return self._metadata
+        return None if self._visit is None else self._visit.metadata
 
     # --- Operator ------------------------------------------------------------------------------------------------
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """What the processor forwards for each record, and for the calls that come due meanwhile."""
         (batch,) = inputs
-        spec, metrics = self._spec, self._context.metrics
-        key_type = batch.keys.type if spec.key_type is None else spec.key_type
-        value_type = batch.value.type if spec.value_type is None else spec.value_type
-        self._forwarded = Forwarded(key_type, value_type)
-        self._first_sequence = uptake.first_sequence
-        self._row = 0
-        kind = FixedKeyRecord if spec.fixed_key else Record
-        columns = (
-            (batch.sequence - uptake.first_sequence).tolist(),
-            python_keys(batch.keys),
-            items_of(batch.value),
-            batch.timestamp.tolist(),
-            headers_of(batch.headers, len(batch)),
-        )
-        for row, key, value, timestamp, headers in zip(*columns, strict=True):
-            self._punctuate(uptake, before=row)
-            self._row, self._stream_time = row, int(uptake.stream_time[row])
-            self._metadata = self._metadata_of(uptake, row)
-            self._record_timestamp = timestamp
-            self._guarded(self._processor.process, kind(key, value, timestamp, headers), self._processor.process)
-            self._log_schedule()
-        self._punctuate(uptake, before=len(uptake))
-        self._hand_over()
-        forwarded = self._forwarded.batch([self._processor.process])
+        self._forwarded = self.nothing_forwarded(batch)
+        visits, metrics = Visits(uptake, self._context.sources), self._context.metrics
+        rows = (batch.sequence - uptake.first_sequence).tolist()
+        for row, record in zip(rows, records_of(batch, fixed_key=self._spec.fixed_key), strict=True):
+            self._punctuate(visits, before=row)
+            self.visit(record, visits.at(row))
+        self._punctuate(visits, before=len(uptake))
+        self.hand_over()
+        forwarded = self._forwarded.batch(self.functions)
         self._addressee = np.array(self._forwarded.addressee, np.int64)
         metrics.records_in += len(batch)
         metrics.records_out += len(forwarded)
         metrics.account("processed", len(batch))
         return forwarded
+
+    def visit(self, record: FixedKeyRecord, visit: Visit) -> None:
+        """Processes one record."""
+        stores = self._context.stores
+        before, self._visit, stores.timestamp = stores.timestamp, visit, record.timestamp
+        self._guarded(self._processor.process, record, self._processor.process)
+        stores.timestamp = before
+        self.log_schedule()
+
+    def call(self, schedule: Schedule, visit: Visit) -> None:
+        """Makes a call that has come due."""
+        self._visit, self._context.stores.timestamp = visit, visit.stream_time
+        self._guarded(schedule.callback, visit.stream_time, schedule.callback)
+        self._context.metrics.count("punctuations", 1)
+
+    def deliver_to(self, deliver: Deliver) -> None:
+        """From now on hands on each record as it is forwarded."""
+        self._deliver = deliver
+
+    def nothing_forwarded(self, batch: Batch) -> Forwarded:
+        """Takes what it forwards; ``batch``: of the types of what it gets."""
+        key_type, value_type = self._spec.key_type, self._spec.value_type
+        return Forwarded(
+            batch.keys.type if key_type is None else key_type, batch.value.type if value_type is None else value_type
+        )
+
+    @property
+    def functions(self) -> list[object]:
+        """The user's that forward records, for errors."""
+        return [self._processor.process]
+
+    @property
+    def fixed_key(self) -> bool:
+        """Whether it gets records whose keys stay."""
+        return self._spec.fixed_key
 
     def sent_to(self, child: str, forwarded: Batch) -> Batch:
         """See `RoutingOperator`."""
@@ -261,7 +294,7 @@ class ProcessOperator:
 
     def flush(self, write: WriteBatch) -> None:
         """Writes what is scheduled; stores have been written already."""
-        self._scheduler.flush(write)
+        self.scheduler.flush(write)
 
     def memory_bytes(self) -> int:
         """Nothing is kept."""
@@ -269,41 +302,29 @@ class ProcessOperator:
 
     # -------------------------------------------------------------------------------------------------------------
 
-    def _punctuate(self, uptake: Uptake, *, before: int) -> None:
+    def _collect(self, record: FixedKeyRecord, addressee: int, visit: Visit) -> None:
+        self._forwarded.add(record, visit.sequence, addressee)
+
+    def _punctuate(self, visits: Visits, *, before: int) -> None:
         """Makes the calls that come due at rows of the uptake from the current one to ``before``, exclusive."""
-        queue = self._scheduler.queue
-        while (due_ms := queue.next_due_ms) is not None:
-            row = max(int(np.searchsorted(uptake.stream_time, due_ms)), self._row or 0)
-            if row >= before or (row := uptake.end_of(row)) >= before:
-                return
-            self._row, self._stream_time, self._metadata = row, int(uptake.stream_time[row]), None
-            self._record_timestamp = self._stream_time
-            made = self._guarded(queue.punctuate, self._stream_time, queue.next_callback)
-            self._log_schedule()
-            self._context.metrics.count("punctuations", made)
+        queue = self.scheduler.queue
+        while (row := visits.due_at(queue.next_due_ms)) is not None and row < before:
+            visit = visits.call_at(row)
+            queue.punctuate(visit.stream_time, partial(self.call, visit=visit))
+            self.log_schedule()
 
-    def _timestamp(self) -> int:
-        """That of the record that is being processed, or the time of the call, ms."""
-        return self._record_timestamp
-
-    def _log_schedule(self) -> None:
+    def log_schedule(self) -> None:
+        """Logs what is scheduled, if that has a changelog and has changed."""
         if self._schedule_log is not None:
-            self._scheduler.log(self._schedule_log)
+            self.scheduler.log(self._schedule_log)
 
-    def _hand_over(self) -> None:
+    def hand_over(self) -> None:
         """Writes what is left in memory: others may look into the stores, and want the logs, from now on."""
+        self.log_schedule()
         for store in self._stores.values():
             store.flush()
         for log in self._logs.values():
             log.hand_over()
-
-    def _metadata_of(self, uptake: Uptake, row: int) -> RecordMetadata | None:
-        offset = int(uptake.offset[row])
-        if offset == NO_OFFSET:
-            return None
-        topics = self._context.sources
-        topic = topics[int(uptake.source[row])] if topics else ""
-        return RecordMetadata(topic, int(uptake.partition[row]), offset)
 
     def _guarded(self, function: Callable[..., Any], argument: object, of_user: object) -> Any:
         """Calls the user's code, of which ``of_user`` is the function; an error says where it was."""
@@ -312,4 +333,5 @@ class ProcessOperator:
 
     def _sequence(self) -> int | None:
         """Of the record that is being processed; None: there is none, a call is made."""
-        return None if self._metadata is None or self._row is None else self._first_sequence + self._row
+        visit = self._visit
+        return None if visit is None or visit.metadata is None else visit.sequence

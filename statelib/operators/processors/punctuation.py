@@ -14,7 +14,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.processors.codec import KEY, StoredCall, decode_calls, encode_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from statelib.state.log import StoreLog
     from statelib.stores.backend import Backend, WriteBatch
@@ -32,6 +32,7 @@ class Schedule:
         callback: Called with the stream time.
         due_ms: When it is called next.
         cancelled: Whether it never is.
+        node: Whose it is, where several processors have one queue.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Schedule:
     callback: Callback
     due_ms: int = 0
     cancelled: bool = False
+    node: str = ""
 
     def cancel(self) -> None:
         """See `Cancellable`."""
@@ -51,7 +53,7 @@ class Schedule:
 
 
 class PunctuationQueue:
-    """The schedules of one processor in one task."""
+    """The schedules of one processor in one task, or of several that share a store."""
 
     def __init__(self) -> None:
         self._heap: list[Schedule] = []
@@ -62,9 +64,9 @@ class PunctuationQueue:
         return self._heap[0].due_ms if self._heap else None
 
     @property
-    def next_callback(self) -> Callback | None:
+    def next(self) -> Schedule | None:
         """What is called next."""
-        return self._heap[0].callback if self._heap else None
+        return self._heap[0] if self._heap else None
 
     def add(self, schedule: Schedule) -> None:
         """Puts a schedule into its place (``PriorityQueue.offer``)."""
@@ -75,14 +77,22 @@ class PunctuationQueue:
             at = (at - 1) // 2
         heap[at] = schedule
 
-    def punctuate(self, stream_time: int) -> int:
-        """Makes all calls that are due (``maybePunctuate``); gives how many there were."""
+    def punctuate(self, stream_time: int, call: Callable[[Schedule], object] | None = None) -> int:
+        """Makes all calls that are due (``maybePunctuate``); gives how many there were.
+
+        Args:
+            stream_time: In ms.
+            call: Makes a call; None: the callback is called with the stream time.
+        """
         made = 0
         while self._heap and self._heap[0].due_ms <= stream_time:
             schedule = self._poll()
             if schedule.cancelled:
                 continue
-            schedule.callback(stream_time)
+            if call is None:
+                schedule.callback(stream_time)
+            else:
+                call(schedule)
             made += 1
             if not schedule.cancelled:
                 schedule.advance(stream_time)
@@ -106,20 +116,29 @@ class PunctuationQueue:
         heap[at] = last
         return first
 
-    def stored(self) -> list[StoredCall]:
-        """What the next slice has to know."""
-        return [StoredCall(s.due_ms, s.interval_ms, s.cancelled, s.name) for s in self._heap]
+    def stored(self, keeper: str = "") -> list[StoredCall]:
+        """What the next slice has to know; ``keeper``: the node in whose state it is kept."""
+        return [
+            StoredCall(s.due_ms, s.interval_ms, s.cancelled, s.name if s.node in {"", keeper} else f"{s.node}:{s.name}")
+            for s in self._heap
+        ]
 
     def restore(self, calls: list[StoredCall], find: Callable[[StoredCall], Schedule]) -> None:
-        """Makes it what it was when `stored` was called; ``find`` gives the schedule that a call belongs to."""
+        """Makes it what it was when `stored` was called; ``find`` gives the schedule that a call belongs to.
+
+        To one that is not empty the calls are added.
+        """
+        add = self.add if self._heap else self._heap.append
         for call in calls:
             schedule = find(call)
             schedule.due_ms, schedule.cancelled = call.due_ms, call.cancelled
-            self._heap.append(schedule)
+            add(schedule)
 
 
 class Scheduler:
     """Schedules a processor's calls, and keeps them in the task's state.
+
+    Processors that share a store have one queue, as all of a task have in Kafka Streams: see `begin`.
 
     Args:
         backend: The task's.
@@ -130,7 +149,8 @@ class Scheduler:
 
     def __init__(self, backend: Backend, node: str, family: str, processor: object) -> None:
         self.queue = PunctuationQueue()
-        self._node = node
+        self.node = node
+        self._keeper = node
         self._family = family
         self._processor = processor
         self._stored = backend.get(family, KEY)
@@ -144,62 +164,97 @@ class Scheduler:
             ConfigurationError: The next slice could not find the callback.
         """
         if self._of_init is not None:
-            schedule = Schedule(f"#{len(self._of_init)}", interval_ms, callback)
+            schedule = Schedule(f"#{len(self._of_init)}", interval_ms, callback, node=self.node)
             self._of_init[schedule.name] = schedule
             return schedule
-        schedule = Schedule(self._method_name(callback), interval_ms, callback)
+        schedule = Schedule(self._method_name(callback), interval_ms, callback, node=self.node)
         self.queue.add(schedule)
         return schedule
 
-    def end_init(self) -> None:
-        """Ends what ``init`` schedules: begins with it, or goes on where the last slice ended.
-
-        Raises:
-            ConfigurationError: ``init`` has scheduled something else than in the slice before, or the format is
-                another one.
-            CorruptedDataError: What is stored cannot be read.
-        """
-        of_init, self._of_init = self._of_init or {}, None
-        if self._stored is None:
-            for schedule in of_init.values():
-                self.queue.add(schedule)
-            return
-
-        def find(call: StoredCall) -> Schedule:
-            schedule = of_init.get(call.callback)
-            method = getattr(self._processor, call.callback, None)
-            if schedule is None and callable(method):
-                schedule = Schedule(call.callback, call.interval_ms, method)
-            if schedule is None or schedule.interval_ms != call.interval_ms:
-                raise ConfigurationError(
-                    f"init no longer schedules {call.callback} every {call.interval_ms} ms, as in earlier slices",
-                    node=self._node,
-                    next_step="schedule the same callbacks in init() each time, whatever the stores hold",
-                )
-            return schedule
-
-        self.queue.restore(decode_calls(self._stored, self._node), find)
-
     def log(self, log: StoreLog) -> None:
         """Logs the queue if it has changed since the last call, or since the state was restored."""
-        raw = encode_calls(self.queue.stored())
+        raw = self._encoded()
         if raw != self._logged:
             self._logged = raw
             log.add(KEY, raw, None)
 
     def flush(self, write: WriteBatch) -> None:
         """Adds the queue to ``write`` if it has changed."""
-        raw = encode_calls(self.queue.stored())
+        raw = self._encoded()
         if raw != self._stored:
             self._stored = raw
             write.put(self._family, KEY, raw)
+
+    def _encoded(self) -> bytes:
+        """What it keeps of the queue: all of it, or nothing if another one does."""
+        return encode_calls(self.queue.stored(self.node) if self._keeper == self.node else [])
+
+    def stored_calls(self) -> list[StoredCall]:
+        """What earlier slices have kept here.
+
+        Raises:
+            ConfigurationError: It is written in another format.
+            CorruptedDataError: It cannot be read.
+        """
+        return [] if self._stored is None else decode_calls(self._stored, self.node)
+
+    def join(self, queue: PunctuationQueue, keeper: str) -> None:
+        """Ends what ``init`` schedules, and adds it to a queue if no earlier slice has done so."""
+        of_init, self._of_init = self._of_init or {}, None
+        self.queue, self._keeper = queue, keeper
+        if self._stored is None:
+            for schedule in of_init.values():
+                queue.add(schedule)
+
+    def found(self, call: StoredCall, name: str) -> Schedule:
+        """The schedule that a stored call belongs to; ``name``: of the callback.
+
+        Raises:
+            ConfigurationError: There is none.
+        """
+        schedule = (self._of_init or {}).get(name)
+        method = getattr(self._processor, name, None)
+        if schedule is None and callable(method):
+            schedule = Schedule(name, call.interval_ms, method, node=self.node)
+        if schedule is None or schedule.interval_ms != call.interval_ms:
+            raise ConfigurationError(
+                f"init no longer schedules {name} every {call.interval_ms} ms, as in earlier slices",
+                node=self.node,
+                next_step="schedule the same callbacks in init() each time, whatever the stores hold",
+            )
+        return schedule
 
     def _method_name(self, callback: Callback) -> str:
         name = getattr(callback, "__name__", "")
         if getattr(callback, "__self__", None) is not self._processor or not hasattr(self._processor, name):
             raise ConfigurationError(
                 "a callback scheduled outside init() must be a method of the processor: it is found again by its name",
-                node=self._node,
+                node=self.node,
                 next_step="schedule a method, or schedule in init()",
             )
         return name
+
+
+def begin(schedulers: Sequence[Scheduler]) -> PunctuationQueue:
+    """Ends what ``init`` schedules: begins with it, or goes on where the last slice ended.
+
+    Args:
+        schedulers: Of processors that have one queue, in the order of their nodes. The first one keeps it.
+
+    Raises:
+        ConfigurationError: ``init`` has scheduled something else than in the slice before, or the format is another
+            one.
+        CorruptedDataError: What is stored cannot be read.
+    """
+    queue, keeper = PunctuationQueue(), schedulers[0].node
+    by_node = {scheduler.node: scheduler for scheduler in schedulers}
+    for scheduler in schedulers:
+
+        def found(call: StoredCall, scheduler: Scheduler = scheduler) -> Schedule:
+            node, _, name = call.callback.rpartition(":")
+            return by_node.get(node, scheduler).found(call, name)
+
+        queue.restore(scheduler.stored_calls(), found)
+    for scheduler in schedulers:
+        scheduler.join(queue, keeper)
+    return queue

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.operators.processors.codec import StoredCall, decode_calls, encode_calls
-from statelib.operators.processors.punctuation import PunctuationQueue, Schedule, Scheduler
+from statelib.operators.processors.punctuation import PunctuationQueue, Schedule, Scheduler, begin
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 
@@ -119,7 +119,7 @@ def test_the_next_slice_must_find_callbacks_again() -> None:
         scheduler = Scheduler(backend, "N", "N.punctuation", owner)
         for interval in intervals:
             scheduler.schedule(interval, lambda time: None)
-        scheduler.end_init()
+        begin([scheduler])
         return scheduler
 
     scheduler = begun(10, 20)
@@ -131,7 +131,7 @@ def test_the_next_slice_must_find_callbacks_again() -> None:
     scheduler.flush(write)
     backend.write(write)
     again = begun(10, 20)
-    assert [call[1:] for call in again.queue.stored()] == [(10, False, "#0"), (20, False, "#1"), (30, False, "tell")]
+    assert [call[1:] for call in again.queue.stored("N")] == [(10, False, "#0"), (20, False, "#1"), (30, False, "tell")]
     write = WriteBatch()
     again.flush(write)
     assert len(write) == 0, "nothing has changed"

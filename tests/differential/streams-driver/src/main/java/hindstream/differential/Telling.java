@@ -6,11 +6,16 @@ import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
 
-/** Forwards each record several times: to one child, to another, or (null) to all, in the order that a step says. One more when called. */
+/**
+ * Forwards each record several times: to one child, to another, or (null) to all, in the order that a step says. One more
+ * when called. In a store, if it uses one, it keeps what it has forwarded last for a key, and tells it with the next.
+ */
 final class Telling implements Processor<Object, Object, Object, Object> {
   private final JsonNode step;
   private ProcessorContext<Object, Object> context;
+  private KeyValueStore<String, String> store;
 
   Telling(JsonNode step) {
     this.step = step;
@@ -19,11 +24,14 @@ final class Telling implements Processor<Object, Object, Object, Object> {
   @Override
   public void init(ProcessorContext<Object, Object> given) {
     context = given;
+    if (step.hasNonNull("uses")) {
+      store = context.getStateStore(step.get("uses").asText());
+    }
     if (step.has("tick")) {
       context.schedule(
           Duration.ofMillis(step.get("tick").asLong()),
           PunctuationType.STREAM_TIME,
-          timestamp -> context.forward(new Record<>("a", "t" + timestamp, timestamp)));
+          timestamp -> context.forward(new Record<>("a", kept("a", "t" + timestamp), timestamp)));
     }
   }
 
@@ -32,12 +40,22 @@ final class Telling implements Processor<Object, Object, Object, Object> {
     int number = 0;
     for (JsonNode child : step.get("forwards")) {
       Record<Object, Object> forwarded =
-          record.withValue(Functions.suffixed(record.value(), "p" + number++));
+          record.withValue(
+              kept(Functions.keyText(record.key()), Functions.suffixed(record.value(), "p" + number++)));
       if (child.isNull()) {
         context.forward(forwarded);
       } else {
         context.forward(forwarded, child.asText());
       }
     }
+  }
+
+  private Object kept(String key, Object value) {
+    if (store == null) {
+      return value;
+    }
+    String kept = Functions.joined(store.get(key), value);
+    store.put(key, kept);
+    return kept;
   }
 }

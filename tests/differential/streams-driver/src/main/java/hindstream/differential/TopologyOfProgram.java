@@ -6,11 +6,13 @@ import static org.apache.kafka.streams.kstream.Suppressed.untilTimeLimit;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -41,6 +43,7 @@ final class TopologyOfProgram {
   private final StreamsBuilder builder = new StreamsBuilder();
   private final List<Object> made = new ArrayList<>();
   private final Set<String> sinks = new LinkedHashSet<>();
+  private final Set<String> stores = new HashSet<>();
   private final JsonNode steps;
 
   TopologyOfProgram(JsonNode steps) {
@@ -232,7 +235,7 @@ final class TopologyOfProgram {
       case "repartition" -> stream.repartition();
       case "to_table" -> step.hasNonNull("store") ? stream.toTable(store(step)) : stream.toTable();
       case "split" -> splitting(stream, step);
-      case "process" -> stream.process(() -> new Telling(step), Named.as(step.get("name").asText()));
+      case "process" -> processed(stream, step);
       case "named" -> {
         String suffix = step.get("suffix").asText();
         yield stream.mapValues(
@@ -261,6 +264,19 @@ final class TopologyOfProgram {
     return step.get("how").asText().equals("inner")
         ? stream.join(table, mapper, JOINER)
         : stream.leftJoin(table, mapper, JOINER);
+  }
+
+  private Object processed(KStream<Object, Object> stream, JsonNode step) {
+    Named named = Named.as(step.get("name").asText());
+    if (!step.hasNonNull("uses")) {
+      return stream.process(() -> new Telling(step), named);
+    }
+    String uses = step.get("uses").asText();
+    if (stores.add(uses)) {
+      var supplier = Stores.inMemoryKeyValueStore(uses);
+      builder.addStateStore(Stores.keyValueStoreBuilder(supplier, Serdes.String(), Serdes.String()));
+    }
+    return stream.process(() -> new Telling(step), named, uses);
   }
 
   private Object splitting(KStream<Object, Object> stream, JsonNode step) {
