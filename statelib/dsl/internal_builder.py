@@ -12,13 +12,15 @@ from statelib.dsl.state_stores import StateStores
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.joins.table_table.operator import TableJoin, TableJoinMerge
 from statelib.operators.mappers.mapping import mapper
+from statelib.operators.processors.operator import Process
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.source import PlainTableSource
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
+from statelib.topology.node_groups import global_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from statelib.dsl.options import Materialized, Produced
     from statelib.operators.base import OperatorSpec
@@ -280,6 +282,18 @@ class InternalStreamsBuilder:
             raise ConfigurationError("two stores have one name", store=name, next_step="name one differently")
         self._stores.add(name)
         return name
+
+    @property
+    def stores_of_tables(self) -> Mapping[str, bool]:
+        """The names of the stores that tables and aggregations have, and whether these are global."""
+        of_globals = global_nodes(self._graph.nodes)
+        return {
+            store.name: node.name in of_globals
+            for node in self._graph.nodes
+            if isinstance(node, Processor) and not isinstance(node.spec, Process)
+            for store in node.spec.state_stores()
+            if store.kind in {"key-value", "versioned", "window", "session"}
+        }
 
     def add_state_store(self, builder: StoreBuilder[Any]) -> None:
         """Adds a store for a custom processor; the same builder twice is one store.

@@ -44,6 +44,7 @@ def add_process(
     for store in own:
         builder.add_state_store(store)
     names = list(dict.fromkeys([*named_stores, *(store.name for store in own)]))
-    stores = builder.state_stores.connect(names, name)
-    spec = Process(supplier, stores.own, name, builder.application_id, key_type, value_type, fixed_key, stores.shared)
+    stores = builder.state_stores.connect(names, name, tables=builder.stores_of_tables)
+    types = (key_type, value_type, fixed_key)
+    spec = Process(supplier, stores.own, name, builder.application_id, *types, stores.shared, stores.tables)
     return builder.add_processor(name, [parent], spec, stores=names)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from statelib.state import StoreBuilder
 
@@ -17,11 +17,13 @@ class Connected(NamedTuple):
 
     Attributes:
         own: Those that it was the first to be connected with.
-        shared: The others.
+        shared: Others of processors.
+        tables: The names of those of tables and aggregations.
     """
 
     own: tuple[StoreBuilder[Any], ...]
     shared: tuple[StoreBuilder[Any], ...]
+    tables: tuple[str, ...]
 
 
 class StateStores:
@@ -39,22 +41,37 @@ class StateStores:
         """Adds a store, under a name that nobody else has."""
         self._builders[builder.name] = builder
 
-    def connect(self, names: Iterable[str], node: str) -> Connected:
+    def connect(self, names: Iterable[str], node: str, *, tables: Mapping[str, bool]) -> Connected:
         """Gives stores to a processor.
 
+        Args:
+            names: Of the stores.
+            node: The processor's.
+            tables: The names of the stores of tables and aggregations, and whether these are global.
+
         Raises:
-            ConfigurationError: One has not been added.
+            ConfigurationError: One has not been added, or is a global table's.
         """
-        connected = []
+        connected, of_tables = [], []
         for name in names:
-            if name not in self._builders:
+            if tables.get(name):
                 raise ConfigurationError(
-                    "there is no such store for processors",
+                    "a processor is connected with the store of a global table",
                     store=name,
                     node=node,
-                    next_step="add its builder with add_state_store(); a table's or aggregation's store cannot be used",
+                    next_step="join with the global table, or use add_global_store(), which needs no connecting",
+                )
+            if name in tables:
+                of_tables.append(name)
+                continue
+            if name not in self._builders:
+                raise ConfigurationError(
+                    "there is no such store",
+                    store=name,
+                    node=node,
+                    next_step="add_state_store() its builder before, or name that of a table with Materialized.as_()",
                 )
             self._first_users.setdefault(name, node)
             connected.append(self._builders[name])
         own = tuple(builder for builder in connected if self._first_users[builder.name] == node)
-        return Connected(own, tuple(builder for builder in connected if builder not in own))
+        return Connected(own, tuple(builder for builder in connected if builder not in own), tuple(of_tables))

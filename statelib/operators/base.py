@@ -19,28 +19,11 @@ if TYPE_CHECKING:
     from statelib.operators.changelog import Changelog
     from statelib.operators.late_records import LateRecords
     from statelib.operators.mappers.fields import Fields
-    from statelib.operators.processors.changelog import StoreLog
     from statelib.records.batch import Batch, Uptake
     from statelib.records.key_table import KeyTable
     from statelib.settings.semantics import Semantics
-    from statelib.state import StateStore
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.spec import StoreSpec
-
-
-@dataclass(slots=True)
-class TaskStores:
-    """The stores of a task's custom processors, of which several may have one.
-
-    Attributes:
-        opened: By name.
-        logs: By name, what takes the changes of those that have changelogs.
-        timestamp: Of the record that is being processed, or the time of the call, ms.
-    """
-
-    opened: dict[str, StateStore[Any]] = field(default_factory=dict)
-    logs: dict[str, StoreLog] = field(default_factory=dict)
-    timestamp: int = 0
 
 
 @dataclass(slots=True)
@@ -61,7 +44,7 @@ class OperatorContext:
         children: The names of the nodes that take what it forwards.
         changelogs: By name, the changelogs of stores that have one.
         wanted: The fields of the values it forwards that others look at (`statelib.operators.mappers.fields`).
-        stores: Those of the task's custom processors.
+        shared: What operators of the task share, by name.
         in_turns: Whether its visits alternate with those of others (`statelib.topology.turns`).
     """
 
@@ -77,7 +60,7 @@ class OperatorContext:
     children: Sequence[str] = ()
     changelogs: Mapping[str, Changelog] = field(default_factory=dict)
     wanted: Fields = ALL
-    stores: TaskStores = field(default_factory=TaskStores)
+    shared: dict[str, Any] = field(default_factory=dict)
     in_turns: bool = False
 
     def clock(self, name: str = "stream_time") -> int:

@@ -229,6 +229,10 @@ class UptakeOfVisits(Uptake):
     def __len__(self) -> int:
         return len(self._rows)
 
+    def of_visit(self, row: int) -> UptakeOfVisits:
+        """What the task knew at one of them: the only one, with the number 0."""
+        return UptakeOfVisits(self._task, self._rows[row : row + 1], np.zeros(1, np.int64))
+
     @cached_property
     def stream_time(self) -> NDArray[np.int64]:
         """See `Uptake`, as all columns."""

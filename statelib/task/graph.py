@@ -18,7 +18,6 @@ from statelib.operators.base import (
     OperatorContext,
     RoutingOperator,
     SpillingOperator,
-    TaskStores,
     WindowedOperator,
 )
 from statelib.operators.mappers.fields import ALL
@@ -144,7 +143,8 @@ class Graph:
         wanted = wanted_fields(sub_topology.nodes) if wanted is None else wanted
         in_order = turns(self.nodes)
         together = {node.name for turn in in_order if len(turn) > 1 for node in turn}
-        stores = TaskStores()
+        shared: dict[str, object] = {}
+        self._contexts: dict[str, OperatorContext] = {}
         for processor in sub_topology.processors:
             context = OperatorContext(
                 processor.name,
@@ -159,9 +159,10 @@ class Graph:
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
                 changelogs or {},
                 wanted[processor.name] if only_wanted else ALL,
-                stores,
+                shared,
                 processor.name in together,
             )
+            self._contexts[processor.name] = context
             self.operators[processor.name] = with_leeway(processor, leeway).build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
@@ -182,9 +183,8 @@ class Graph:
             [node for node in turn if isinstance(node, Processor)],
             self.nodes,
             self.operators,
-            self._backend,
-            self.metrics,
-            self._topics,
+            self._contexts,
+            self._run,
             self.placing,
             keeps_all=self._tap is not None,
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from statelib.records.batch import Batch, Uptake
 from statelib.stores.backend import WriteBatch
 from statelib.task.collected import Parts, Records
 from statelib.task.numbering import Numbering, Passing, met, results_numbered
+from statelib.task.table_stores import opened_store
 from statelib.topology import addressed_name
 from statelib.topology.nodes import Processor, senders
 
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.operators.base import Operator
+    from statelib.operators.base import Operator, OperatorContext
     from statelib.operators.processors.punctuation import Schedule
-    from statelib.stores.backend import Backend
+    from statelib.records.batch import UptakeOfVisits
+    from statelib.state import StateStore
     from statelib.topology import Node
 
 Placing: TypeAlias = "Callable[[str, Uptake | None], AbstractContextManager[None]]"
@@ -74,9 +75,8 @@ class InTurns:
         turn: The nodes.
         nodes: All of the sub-topology.
         operators: By node.
-        backend: The task's stores.
-        metrics: By node.
-        topics: The task's source topics, by ``Uptake.source``.
+        contexts: By node.
+        run_one: Runs any operator but a custom processor, given what each of its parents has sent.
         placing: See `Placing`.
         keeps_all: Whether somebody wants to see all that each node forwards.
     """
@@ -86,9 +86,8 @@ class InTurns:
         turn: Sequence[Processor],
         nodes: Sequence[Node],
         operators: Mapping[str, Operator],
-        backend: Backend,
-        metrics: Mapping[str, NodeMetrics],
-        topics: Sequence[str],
+        contexts: Mapping[str, OperatorContext],
+        run_one: Callable[[Processor, Sequence[Passing]], Passing],
         placing: Placing,
         *,
         keeps_all: bool,
@@ -99,9 +98,12 @@ class InTurns:
         """What has left the turn, by node and number of its parent: since the last `run`."""
         self._operators = {node.name: operators[node.name] for node in turn}
         self._processors = [operator for operator in self._operators.values() if isinstance(operator, ProcessOperator)]
-        self._backend = backend
-        self._metrics = metrics
-        self._topics = topics
+        self._contexts = contexts
+        self._backend = contexts[turn[0].name].backend
+        self._metrics = {node.name: contexts[node.name].metrics for node in turn}
+        self._topics = contexts[turn[0].name].sources
+        self._nodes = {node.name: node for node in turn}
+        self._run_one = run_one
         self._placing = placing
         self._keeps_all = keeps_all
         self.entries: list[tuple[Processor, int]] = [
@@ -157,7 +159,7 @@ class InTurns:
         let_go = {name: Passing(batch, Numbering(task)) for name, batch in sealed.items()}
         together = met([*inputs, *let_go.values()], task, number)
         self._numbering = together[0].numbering
-        self._uptake = self._numbering.uptake
+        self._uptake = cast("UptakeOfVisits", self._numbering.uptake)
         self._visits = Visits(self._uptake, self._topics)
         self._leaving = {
             (edge.child.name, edge.slot): self._collect(name)
@@ -197,6 +199,17 @@ class InTurns:
                 else:
                     self._nothing[node.name] = operator.process(got, uptake)
 
+        for processor in self._processors:
+            for name, of_table in processor.tables.items():
+                of_table.bind(partial(self._open, name, processor))
+
+    def _open(self, name: str, processor: ProcessOperator) -> StateStore[Any]:
+        """The store of a table, for a processor."""
+        (owner,) = (node for node in self.nodes if name in {store.name for store in node.spec.state_stores()})
+        store = opened_store(owner, name, self._nothing[owner.name], self._contexts[owner.name])
+        store.log_to(processor.log_of(name))
+        return store
+
     def _events(self, batches: Sequence[Batch], let_go: Sequence[str]) -> Iterator[_Event]:
         for (node, slot), batch in zip(self.entries, batches, strict=False):
             operator, numbers = self._operators[node.name], batch.sequence.tolist()
@@ -226,18 +239,13 @@ class InTurns:
 
     def _process(self, name: str, slot: int, batch: Batch, visit: Visit) -> None:
         """Any other operator gets a batch of one record."""
-        operator, uptake = self._operators[name], self._uptake
-        inputs = list(self._inputs[name])
-        inputs[slot] = replace(batch, sequence=np.array([visit.sequence]))
-        row = slice(visit.sequence - uptake.first_sequence, visit.sequence - uptake.first_sequence + 1)
-        of_visit = Uptake(
-            visit.sequence, uptake.stream_time[row], uptake.source[row], uptake.partition[row], uptake.offset[row]
-        )
-        with self._placing(name, of_visit):
-            made = operator.process(inputs, of_visit)
+        numbering = Numbering(self._uptake.of_visit(visit.sequence))
+        inputs = [Passing(nothing, numbering) for nothing in self._inputs[name]]
+        inputs[slot] = Passing(replace(batch, sequence=np.zeros(1, np.int64)), numbering)
+        made = self._run_one(self._nodes[name], inputs).batch
         if name in self._writes_at_once:
             write = WriteBatch(passed_to=self._backend)
-            operator.flush(write)
+            self._operators[name].flush(write)
             self._backend.write(write)
         self._forward_all(name, made, visit)
 

@@ -48,8 +48,8 @@ _BEHIND_WINDOWS = _STEPS | {
     stream_steps.aggregate: 3, stream_steps.stream_join: 2,
 }  # fmt: skip
 """The same, where there is a windowed aggregation to begin with."""
-_AMONG_PROCESSORS = {stream_steps.process: 25}
-"""The same, where there are many processors: beside the others."""
+_MORE_OF_SOME: list[dict[Callable[[Making], bool], int]] = [{}, {}, {}, {}, {}, {stream_steps.process: 25}]
+"""What is tried more often in some programs."""
 
 
 def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
@@ -83,9 +83,7 @@ def _describe(making: Making, most: int) -> None:
         windowed_steps.windowed(making)
         if rng.random() < 0.7:
             table_steps.to_stream(making)
-    weights = _BEHIND_WINDOWS if making.windows_first else _STEPS
-    if rng.random() < 0.17:
-        weights = weights | _AMONG_PROCESSORS
+    weights = (_BEHIND_WINDOWS if making.windows_first else _STEPS) | rng.choice(_MORE_OF_SOME)
     for _ in range(rng.randint(2, most)):
         for _attempt in range(5):
             if rng.choices([*weights], [*weights.values()])[0](making):

@@ -22,6 +22,7 @@ from statelib import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    ValueAndTimestamp,
     Windowed,
     per_record,
 )
@@ -188,9 +189,10 @@ class _Building:
             self._stores.add(uses)
             supplier = Stores.persistent_key_value_store(uses)
             self._builder.add_state_store(Stores.key_value_store_builder(supplier, pa.string(), pa.string()))
+        stores = [name for name in (uses, step.get("table")) if name is not None]
         return self._of(step).process(
-            lambda: _Telling(step["forwards"], step.get("tick"), uses),
-            *([] if uses is None else [uses]),
+            lambda: _Telling(step),
+            *stores,
             value_type=pa.string(),
             named=Named.as_(step["name"]),
         )
@@ -257,38 +259,43 @@ class _Building:
 class _Telling(Processor):
     """Forwards each record several times: to one child, to another, or (None) to all; and one more when it is called.
 
+    In a store, if it uses one, it keeps what it has forwarded last for a key, and tells it with the next; of a table's
+    store it tells what it has, and may put there what it forwards.
+
     Args:
-        forwards: The children.
-        tick_ms: How often it is called, in stream time; None: never.
-        uses: The store in which it keeps what it has forwarded last for a key, and tells it with the next; None: none.
+        step: Says to which children, how often it is called, and which store it uses.
     """
 
-    def __init__(self, forwards: list[str | None], tick_ms: int | None, uses: str | None) -> None:
-        self._forwards = forwards
-        self._tick_ms = tick_ms
-        self._uses = uses
+    def __init__(self, step: Step) -> None:
+        self._step = step
 
     def init(self, context: ProcessorContext) -> None:
         self._context = context
-        self._store = None if self._uses is None else context.get_state_store(self._uses)
-        if self._tick_ms is not None:
-            context.schedule(_ms(self._tick_ms), PunctuationType.STREAM_TIME, self._tick)
+        uses, table = self._step.get("uses"), self._step.get("table")
+        self._store = None if uses is None else context.get_state_store(uses)
+        self._table = None if table is None else context.get_state_store(table)
+        if "tick" in self._step:
+            context.schedule(_ms(self._step["tick"]), PunctuationType.STREAM_TIME, self._tick)
 
     def _tick(self, timestamp_ms: int) -> None:
-        self._context.forward(Record("a", self._kept("a", f"t{timestamp_ms}"), timestamp_ms))
+        self._context.forward(Record("a", self._kept("a", f"t{timestamp_ms}", timestamp_ms), timestamp_ms))
 
     def process(self, record: Record) -> None:
-        key = functions.key_text(*record.key) if isinstance(record.key, Windowed) else functions.text(record.key)
-        for number, child in enumerate(self._forwards):
-            value = self._kept(key, functions.suffixed(record.value, f"p{number}"))
+        for number, child in enumerate(self._step["forwards"]):
+            value = self._kept(record.key, functions.suffixed(record.value, f"p{number}"), record.timestamp)
             self._context.forward(record.with_value(value), child)
 
-    def _kept(self, key: str, value: str | None) -> str | None:
-        if self._store is None:
-            return value
-        kept = functions.joined(self._store.get(key), value)
-        self._store.put(key, kept)
-        return kept
+    def _kept(self, key: Any, value: str | None, timestamp: int) -> str | None:
+        if self._store is not None:
+            name = functions.key_text(*key) if isinstance(key, Windowed) else functions.text(key)
+            value = functions.joined(self._store.get(name), value)
+            self._store.put(name, value)
+        if self._table is not None and key is not None:
+            found = self._table.get(key)
+            value = functions.joined(None if found is None else found.value, value)
+            if self._step["writes"]:
+                self._table.put(key, ValueAndTimestamp.make(value, timestamp))
+        return value
 
 
 def _ms(count: int) -> timedelta:

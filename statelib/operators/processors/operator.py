@@ -33,6 +33,8 @@ from statelib.operators.processors.definition import (
 )
 from statelib.operators.processors.forwarded import TO_ALL, Forwarded, sent_to
 from statelib.operators.processors.punctuation import Scheduler, begin
+from statelib.operators.processors.table_store import StoreOfTable
+from statelib.operators.processors.task_stores import TaskStores
 from statelib.operators.processors.visits import Visits, records_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_table import KeyTable
@@ -65,6 +67,7 @@ class Process:
         value_type: Arrow type of the values; None: that of those it gets.
         fixed_key: ``processValues``: keys stay.
         shared: Stores that it is connected with and another processor has in its ``stores``.
+        tables: The names of stores that it is connected with and a table or an aggregation has.
     """
 
     supplier: ProcessorSupplierLike
@@ -75,6 +78,7 @@ class Process:
     value_type: pa.DataType | None
     fixed_key: bool = False
     shared: tuple[StoreBuilder[Any], ...] = ()
+    tables: tuple[str, ...] = ()
 
     def check(self, node: str) -> None:
         """Makes a processor and lets it begin, over empty stores in memory: what it asks for in vain is refused here.
@@ -97,11 +101,13 @@ class Process:
         supplier = self.supplier
         by_class = isinstance(supplier, ProcessorSupplier)
         shared = {"shared": [dict(store.describe()) for store in self.shared]} if self.shared else {}
+        tables = {"tables": list(self.tables)} if self.tables else {}
         return {
             "operator": "process_values" if self.fixed_key else "process",
             "supplier": describe_class(type(supplier)) if by_class else describe_factory(supplier),  # type: ignore[arg-type]
             "connected": [dict(store.describe()) for store in self.stores],
             **shared,
+            **tables,
             "key_type": None if self.key_type is None else str(self.key_type),
             "value_type": None if self.value_type is None else str(self.value_type),
         }
@@ -142,10 +148,12 @@ class ProcessOperator:
         self._spec = spec
         self._context = context
         self._children = {name: number for number, name in enumerate(context.children)}
+        self._task = TaskStores.of(context)
         self._stores = {builder.name: self._opened(builder) for builder in (*spec.stores, *spec.shared)}
-        self._logs = {
-            name: self._log_of(name) for name in (*self._stores, spec.schedule_family) if name in context.changelogs
-        }
+        self.tables = {name: StoreOfTable(name) for name in spec.tables}
+        """The stores of tables that it uses, to be bound to these."""
+        logged = (*self._stores, *spec.tables, spec.schedule_family)
+        self._logs = {name: self._log_of(name) for name in logged if name in context.changelogs}
         self._schedule_log = self._logs.get(spec.schedule_family)
         self._visit: Visit | None = None  # None in init
         self._forwarded = Forwarded(pa.null(), pa.null())
@@ -164,7 +172,7 @@ class ProcessOperator:
 
     def _opened(self, builder: StoreBuilder[Any]) -> StateStore[Any]:
         """The task's store, which the first of its processors opens."""
-        context, opened = self._context, self._context.stores.opened
+        context, opened = self._context, self._task.opened
         if builder.name not in opened:
             store = builder.build().init(context.backend, semantics=context.semantics, metrics=context.metrics)
             opened[builder.name] = store
@@ -172,7 +180,7 @@ class ProcessOperator:
 
     def _log_of(self, store: str) -> StoreLog:
         """What takes the changes of a store of the task."""
-        stores = self._context.stores
+        stores = self._task
         if store not in stores.logs:
             stores.logs[store] = StoreLog(self._context.changelogs[store], lambda: stores.timestamp)
         return stores.logs[store]
@@ -216,8 +224,10 @@ class ProcessOperator:
 
     def get_state_store(self, name: str) -> Any:
         """See `ProcessorContext`."""
+        if name in self.tables:
+            return self.tables[name]
         if name not in self._stores:
-            known = ", ".join(self._stores) or "it has none"
+            known = ", ".join((*self._stores, *self.tables)) or "it has none"
             raise ConfigurationError(
                 f"the processor has no store of this name; of its own: {known}",
                 store=name,
@@ -255,7 +265,7 @@ class ProcessOperator:
 
     def visit(self, record: FixedKeyRecord, visit: Visit) -> None:
         """Processes one record."""
-        stores = self._context.stores
+        stores = self._task
         before, self._visit, stores.timestamp = stores.timestamp, visit, record.timestamp
         self._guarded(self._processor.process, record, self._processor.process)
         stores.timestamp = before
@@ -263,9 +273,13 @@ class ProcessOperator:
 
     def call(self, schedule: Schedule, visit: Visit) -> None:
         """Makes a call that has come due."""
-        self._visit, self._context.stores.timestamp = visit, visit.stream_time
+        self._visit, self._task.timestamp = visit, visit.stream_time
         self._guarded(schedule.callback, visit.stream_time, schedule.callback)
         self._context.metrics.count("punctuations", 1)
+
+    def log_of(self, store: str) -> StoreLog | None:
+        """What takes the changes of a store that it uses; None: nothing does."""
+        return self._logs.get(store)
 
     def deliver_to(self, deliver: Deliver) -> None:
         """From now on hands on each record as it is forwarded."""

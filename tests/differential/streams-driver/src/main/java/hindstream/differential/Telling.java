@@ -7,15 +7,19 @@ import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.ValueAndTimestamp;
 
 /**
  * Forwards each record several times: to one child, to another, or (null) to all, in the order that a step says. One more
- * when called. In a store, if it uses one, it keeps what it has forwarded last for a key, and tells it with the next.
+ * when called. In a store, if it uses one, it keeps what it has forwarded last for a key, and tells it with the next; of a
+ * table's store it tells what it has, and may put there what it forwards.
  */
 final class Telling implements Processor<Object, Object, Object, Object> {
   private final JsonNode step;
   private ProcessorContext<Object, Object> context;
   private KeyValueStore<String, String> store;
+  private TimestampedKeyValueStore<Object, Object> table;
 
   Telling(JsonNode step) {
     this.step = step;
@@ -27,11 +31,14 @@ final class Telling implements Processor<Object, Object, Object, Object> {
     if (step.hasNonNull("uses")) {
       store = context.getStateStore(step.get("uses").asText());
     }
+    if (step.hasNonNull("table")) {
+      table = context.getStateStore(step.get("table").asText());
+    }
     if (step.has("tick")) {
       context.schedule(
           Duration.ofMillis(step.get("tick").asLong()),
           PunctuationType.STREAM_TIME,
-          timestamp -> context.forward(new Record<>("a", kept("a", "t" + timestamp), timestamp)));
+          timestamp -> context.forward(new Record<>("a", kept("a", "t" + timestamp, timestamp), timestamp)));
     }
   }
 
@@ -41,7 +48,7 @@ final class Telling implements Processor<Object, Object, Object, Object> {
     for (JsonNode child : step.get("forwards")) {
       Record<Object, Object> forwarded =
           record.withValue(
-              kept(Functions.keyText(record.key()), Functions.suffixed(record.value(), "p" + number++)));
+              kept(record.key(), Functions.suffixed(record.value(), "p" + number++), record.timestamp()));
       if (child.isNull()) {
         context.forward(forwarded);
       } else {
@@ -50,12 +57,19 @@ final class Telling implements Processor<Object, Object, Object, Object> {
     }
   }
 
-  private Object kept(String key, Object value) {
-    if (store == null) {
-      return value;
+  private Object kept(Object key, Object value, long timestamp) {
+    Object kept = value;
+    if (store != null) {
+      String name = Functions.keyText(key);
+      kept = Functions.joined(store.get(name), kept);
+      store.put(name, (String) kept);
     }
-    String kept = Functions.joined(store.get(key), value);
-    store.put(key, kept);
+    if (table != null && key != null) {
+      kept = Functions.joined(ValueAndTimestamp.getValueOrNull(table.get(key)), kept);
+      if (step.get("writes").asBoolean()) {
+        table.put(key, ValueAndTimestamp.make(kept, timestamp));
+      }
+    }
     return kept;
   }
 }

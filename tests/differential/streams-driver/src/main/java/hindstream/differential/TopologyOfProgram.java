@@ -268,6 +268,9 @@ final class TopologyOfProgram {
 
   private Object processed(KStream<Object, Object> stream, JsonNode step) {
     Named named = Named.as(step.get("name").asText());
+    if (step.hasNonNull("table")) {
+      return stream.process(() -> new Telling(step), named, step.get("table").asText());
+    }
     if (!step.hasNonNull("uses")) {
       return stream.process(() -> new Telling(step), named);
     }
