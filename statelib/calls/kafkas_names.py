@@ -14,16 +14,20 @@ _LEADS_TO = {
     "KStream": {"KTable": "to_table()", "KGroupedStream": "group_by_key()", "BranchedKStream": "split()"},
     "KTable": {"KStream": "to_stream()", "KGroupedTable": "group_by(...)"},
     "WindowedKTable": {"KStream": "to_stream()", "KGroupedTable": "group_by(...)"},
-    "KGroupedStream": {"TimeWindowedKStream": "windowed_by(...)", "KTable": "count()"},
+    "KGroupedStream": {
+        "TimeWindowedKStream": "windowed_by(...)", "KTable": "count()", "CogroupedKStream": "cogroup(...)"
+    },
+    "CogroupedKStream": {"TimeWindowedCogroupedKStream": "windowed_by(...)", "KTable": "aggregate()"},
+    "TimeWindowedCogroupedKStream": {"WindowedKTable": "aggregate()"},
+    "SessionWindowedCogroupedKStream": {"WindowedKTable": "aggregate()"},
     "KGroupedTable": {"KTable": "count()"},
     "TimeWindowedKStream": {"WindowedKTable": "count()"},
     "SessionWindowedKStream": {"WindowedKTable": "count()"},
     "BranchedKStream": {"KStream": "default_branch()[name]"},
     "StreamsBuilder": {"KStream": "stream(topic)", "KTable": "table(topic)"},
-}
+}  # fmt: skip
 """By class: which others its methods give, and how one is called. Aggregations: `count` stands for any."""
 
-_COGROUP = 'aggregate each stream on its own, and join the tables: a.outer_join(b, {"x": "left", "y": "right"})'
 _NO_SERDES = (
     "leave it out: between nodes records are Arrow columns; Consumed.with_() and JsonSerde say what topics hold"
 )
@@ -38,7 +42,6 @@ WAYS: dict[str, str] = {
     "add_read_only_state_store": "use table(), and join with it",
     "advance_wall_clock_time": "a replay has no wall clock: schedule by PunctuationType.STREAM_TIME",
     "branch": "use split().branch(...), and default_branch() for what is left",
-    "cogroup": _COGROUP,
     "emit_strategy": "final results: .suppress(Suppressed.until_window_closes(...))",
     "equals": _COMPARE,
     "flat_transform": "use process(), whose processor may forward several records, or flat_map()",

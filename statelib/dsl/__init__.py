@@ -5,6 +5,7 @@ Begin with `builder`, then `stream` and `table`.
 
 from statelib.dsl.branched import Branched, BranchedKStream
 from statelib.dsl.builder import StreamsBuilder
+from statelib.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
 from statelib.dsl.global_ktable import GlobalKTable
 from statelib.dsl.options import (
     Deduplicated,
@@ -30,6 +31,7 @@ from statelib.state import KeyValueBytesStoreSupplier, Stores, VersionedBytesSto
 __all__ = [
     "Branched",
     "BranchedKStream",
+    "CogroupedKStream",
     "Deduplicated",
     "GlobalKTable",
     "Grouped",
@@ -43,10 +45,12 @@ __all__ = [
     "Named",
     "Produced",
     "Repartitioned",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "Stores",
     "StreamJoined",
     "StreamsBuilder",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "VersionedBytesStoreSupplier",
     "WindowedKTable",

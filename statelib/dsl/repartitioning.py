@@ -110,12 +110,12 @@ class Grouping:
         self.builder = builder
         self.node = node
         self.name = name
-        self._needs_repartition = needs_repartition
+        self.needs_repartition = needs_repartition
         self._shared: str | None = None
 
     def for_stream_aggregation(self, store: str) -> str:
         """The node whose records are aggregated in ``store``."""
-        if not self._needs_repartition:
+        if not self.needs_repartition:
             return self.node
         return self.through(stream_names(self.builder, self.name or store))
 

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from statelib.calls import KafkasNames
 from statelib.operators.aggregation.definition import Reduce, several, single
 from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.sessions.operator import SessionAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows
+from statelib.operators.windows.operator import WindowAggregate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.operators.mappers.mapping import MapperLike
+    from statelib.operators.windows.definition import AnyWindows
 
 Aggregated = TypeVar("Aggregated")
 """The table of the results."""
@@ -34,7 +39,7 @@ class StreamAggregations(KafkasNames, Generic[Aggregated]):
     """
 
     def __init__(self, grouping: Grouping, *, counts_for_nothing: bool = True) -> None:
-        self._grouping = grouping
+        self.grouping = grouping
         self._builder = grouping.builder
         self._counts_for_nothing = counts_for_nothing
 
@@ -111,3 +116,14 @@ class StreamAggregations(KafkasNames, Generic[Aggregated]):
     ) -> Aggregated:
         """The table of an aggregation; ``kind``: what the node's name begins with, if it has none."""
         raise NotImplementedError
+
+
+def windowed_spec(
+    store: str, windows: AnyWindows, aggregator: AggregatorSpec, retention_ms: int | None
+) -> WindowAggregate | SlidingAggregate | SessionAggregate:
+    """The operator of an aggregation by windows of any kind."""
+    if isinstance(windows, SessionWindows):
+        return SessionAggregate(store, windows, aggregator, retention_ms)
+    if isinstance(windows, SlidingWindows):
+        return SlidingAggregate(store, windows, aggregator, retention_ms)
+    return WindowAggregate(store, windows, aggregator, retention_ms)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, overload
 
 from statelib.calls import arguments_checked
 from statelib.dsl.branched import BranchedKStream
+from statelib.dsl.cogrouped import CogroupedKStream
+from statelib.dsl.cogrouping import Cogrouping
 from statelib.dsl.options import Materialized, Named
 from statelib.dsl.repartitioning import Grouping
 from statelib.dsl.stream import Stream
-from statelib.dsl.stream_aggregations import StreamAggregations
+from statelib.dsl.stream_aggregations import StreamAggregations, windowed_spec
 from statelib.dsl.table import AnyTable, Table, WindowedTable
 from statelib.dsl.table_aggregations import GroupedRows, grouped_rows
 from statelib.dsl.table_node import aggregated_node, table_node_of
@@ -21,21 +23,19 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate
 from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.tables.derived import ToStream
 from statelib.operators.windows.day_windows import DayWindows
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
-from statelib.operators.windows.operator import WindowAggregate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     import pyarrow as pa
 
     from statelib.dsl.options import Grouped
     from statelib.operators.aggregation.definition import AggregatorSpec
+    from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.operators.mappers.mapping import MapperLike
     from statelib.operators.windows.definition import AlignedWindows, AnyWindows
 
@@ -150,8 +150,29 @@ class KGroupedStream(StreamAggregations["KTable"]):
     def windowed_by(self, windows: AnyWindows) -> TimeWindowedKStream | SessionWindowedKStream:
         """Groups further by time windows, day windows, one unlimited window, sliding windows or sessions."""
         if isinstance(windows, SessionWindows):
-            return SessionWindowedKStream(self._grouping, windows)
-        return TimeWindowedKStream(self._grouping, windows)
+            return SessionWindowedKStream(self.grouping, windows)
+        return TimeWindowedKStream(self.grouping, windows)
+
+    def cogroup(
+        self, aggregator: Mapping[str, Aggregation] | Callable[[Any, Any, Any], Any]
+    ) -> CogroupedKStream[KTable, WindowedKTable]:
+        """Aggregates this stream together with others, into one table (KIP-150).
+
+        For example::
+
+            clicks.cogroup({"clicks": count()}).cogroup(orders, {"orders": count(), "spent": sum_("amount")})
+
+        Args:
+            aggregator: What this stream's records give to the aggregate: functions with names, or a Python function of
+                key, value and aggregate.
+        """
+        cogrouping = Cogrouping(self._builder)
+        cogrouping.add(self.grouping, aggregator)
+
+        def windowed(node: str, windows: AnyWindows) -> WindowedKTable:
+            return WindowedKTable(self._builder, node, windows=windows)
+
+        return CogroupedKStream(cogrouping, KTable, windowed)
 
     def aggregate_with(
         self,
@@ -171,7 +192,7 @@ class KGroupedStream(StreamAggregations["KTable"]):
         builder = self._builder
         store = (materialized or Materialized()).table_store(builder.store_name_of(materialized, kind))
         name = builder.name_of(named, kind)
-        parent = self._grouping.for_stream_aggregation(store.name)
+        parent = self.grouping.for_stream_aggregation(store.name)
         return KTable(aggregated_node(builder, name, parent, aggregator, store, of_table=False))
 
 
@@ -204,7 +225,7 @@ class _WindowedKStream(StreamAggregations["WindowedKTable"]):
         name = self._builder.name_of(name, "KSTREAM-DISTINCT")
         store = self._builder.claim_store(options.store_name or f"{name}-STORE")
         spec = Distinct(store, windows, options.retention_ms)
-        self._builder.add_processor(name, [self._grouping.for_stream_aggregation(store)], spec, stores=[store])
+        self._builder.add_processor(name, [self.grouping.for_stream_aggregation(store)], spec, stores=[store])
         return KStream(self._builder, name, key_changed=False)
 
     def _table(
@@ -213,14 +234,8 @@ class _WindowedKStream(StreamAggregations["WindowedKTable"]):
         options = materialized or Materialized()
         store = self._builder.claim_store(self._builder.store_name_of(materialized, kind))
         name = self._builder.name_of(named, kind)
-        parent = self._grouping.for_stream_aggregation(store)
-        spec: WindowAggregate | SlidingAggregate | SessionAggregate
-        if isinstance(self._windows, SessionWindows):
-            spec = SessionAggregate(store, self._windows, aggregator, options.retention_ms)
-        elif isinstance(self._windows, SlidingWindows):
-            spec = SlidingAggregate(store, self._windows, aggregator, options.retention_ms)
-        else:
-            spec = WindowAggregate(store, self._windows, aggregator, options.retention_ms)
+        parent = self.grouping.for_stream_aggregation(store)
+        spec = windowed_spec(store, self._windows, aggregator, options.retention_ms)
         self._builder.add_processor(name, [parent], spec, stores=[store])
         return WindowedKTable(self._builder, name, windows=self._windows)
 

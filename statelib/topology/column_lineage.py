@@ -236,6 +236,11 @@ def _forwarded(spec: Any, parents: Sequence[Flow]) -> Flow:  # noqa: C901, PLR09
             return replace(flow.decided(used("filter", [flow.key, flow.timestamp])), window=window)
         case Merge() | TableJoinMerge():
             return _one_of(parents)
+        case KeyAggregate() if len(parents) > 1:
+            return _cogrouped(parents, spec.aggregator)
+        case WindowedAggregateSpec() if len(parents) > 1:
+            window = computed("transformation", [_one_of(parents).timestamp])
+            return replace(_cogrouped(parents, spec.aggregator), window=window)
         case KeyAggregate():
             return _aggregated(replace(flow, value=flow.value.field("new")) if spec.of_table else flow, spec.aggregator)
         case WindowedAggregateSpec():
@@ -282,6 +287,21 @@ def _aggregated(flow: Flow, aggregator: AggregatorSpec) -> Flow:
     }
     named = {name: value for name, value in results.items() if name is not None}
     return replace(grouped, value=Made(named) if named else results[None], timestamp=latest)
+
+
+def _cogrouped(parents: Sequence[Flow], aggregator: AggregatorSpec) -> Flow:
+    """What several streams are aggregated to, each by functions of its own."""
+    flow = _one_of(parents)
+    grouped = flow.decided(used("group_by", [of.key for of in parents]))
+    latest = computed("aggregation", [of.timestamp for of in parents])
+    if not isinstance(aggregator, Aggregations):
+        seen = [value for of in parents for value in (of.key, of.value)]
+        return replace(grouped, value=computed("aggregation", seen, is_assumed=True), timestamp=latest)
+    made = {
+        str(name): computed("aggregation", [mapped(of, parents[stream].columns) for of in function.mappers])
+        for (name, function), stream in zip(aggregator.functions, aggregator.streams, strict=True)
+    }
+    return replace(grouped, value=Made(dict(made)), timestamp=latest)
 
 
 def _joined(joiner: Mapper, left: Flow, right: Flow, key: Mapper | None = None) -> Flow:

@@ -85,9 +85,11 @@ def _above(topology: Topology) -> dict[str, set[str]]:
 def _is_unhurried(processor: Processor) -> bool:
     """Whether a node gives the same if all that comes to it comes later: it meets nothing that has not waited."""
     spec = processor.spec
+    if len(processor.parents) > 1:
+        return False
     if isinstance(spec, KeyAggregate):
         return not isinstance(spec.store, VersionedStore)
-    return len(processor.parents) == 1 and isinstance(spec, _Unhurried)
+    return isinstance(spec, _Unhurried)
 
 
 def _kept_ms(spec: _Windowed) -> int:

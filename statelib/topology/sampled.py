@@ -80,6 +80,10 @@ _OF_ALL: dict[type, _Rule] = {
 }
 
 
+_ALIKE = (Merge, KeyAggregate, WindowAggregate, SessionAggregate)
+"""Operators that do the same with all of their inputs."""
+
+
 def sampled_inputs(nodes: Sequence[Node]) -> dict[str, tuple[Movers | None, ...]]:
     """The nodes that may take a sample, and by input which records of other keys each needs; None: none.
 
@@ -112,7 +116,7 @@ def _inputs(node: Processor, below: set[Movers | None], *, meets: bool) -> tuple
     for wanted in below:
         if wanted is None or wanted not in rule.passes:
             return None
-        for slot in range(len(needs) if isinstance(node.spec, Merge) else 1):
+        for slot in range(len(needs) if isinstance(node.spec, _ALIKE) else 1):
             if needs[slot] not in {None, rule.passes[wanted]}:
                 return None
             needs[slot] = rule.passes[wanted]

@@ -102,6 +102,9 @@ STREAMS: dict[str, Any] = {
     "KGroupedTable": lambda s: s.table("a").group_by("k"),
     "TimeWindowedKStream": lambda s: s.stream("a").group_by_key().windowed_by(WINDOWS),
     "SessionWindowedKStream": lambda s: s.stream("a").group_by_key().windowed_by(OBJECTS["SessionWindows"]),
+    "CogroupedKStream": lambda s: s.stream("a").group_by_key().cogroup({"n": count()}),
+    "TimeWindowedCogroupedKStream": lambda s: STREAMS["CogroupedKStream"](s).windowed_by(WINDOWS),
+    "SessionWindowedCogroupedKStream": lambda s: STREAMS["CogroupedKStream"](s).windowed_by(OBJECTS["SessionWindows"]),
     "WindowedKTable": lambda s: s.stream("a").group_by_key().windowed_by(WINDOWS).count(),
     "BranchedKStream": lambda s: s.stream("a").split(),
 }

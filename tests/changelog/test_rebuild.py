@@ -267,6 +267,19 @@ def streams_behind_sessions(builder: StreamsBuilder) -> None:
     results.group_by_key().windowed_by(windows).count(Materialized.as_("s")).to_stream().to("again")
 
 
+def cogrouped(builder: StreamsBuilder) -> None:
+    """Streams in one store, by key, in versions, and by windows of which each kind has its own bytes."""
+    sales = builder.stream("sales")
+    few = sales.filter(pc.field("value", "note") == "x").group_by_key()
+    both = sales.group_by_key().cogroup({"n": count(), "mean": mean_("amount")}).cogroup(few, {"few": sum_("amount")})
+    supplier = Stores.persistent_versioned_key_value_store("versions", minutes(4))
+    sessions_ = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=30), minutes(1))
+    both.aggregate(Materialized.as_("s")).to_stream().to("out")
+    both.aggregate(Materialized.as_(supplier)).to_stream().to("versions")
+    for name, windows_ in (("times", TimeWindows.of_size_and_grace(minutes(2), minutes(1))), ("sessions", sessions_)):
+        both.windowed_by(windows_).aggregate(Materialized.as_(name)).to_stream().to(f"{name}-of-both")
+
+
 TOPOLOGIES = [
     plain_table,
     versioned_table,
@@ -297,6 +310,7 @@ TOPOLOGIES = [
     joined_by_a_foreign_key,
     tables_behind_windows,
     streams_behind_sessions,
+    cogrouped,
 ]
 
 

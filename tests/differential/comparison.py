@@ -112,7 +112,7 @@ def _is_the_same_in_both(program: Program) -> bool:
     """Whether what is shipped and what the KIPs promise is the same (``docs/semantics.md``)."""
     return not any(
         step.get("retention") is not None
-        or step["op"] in {"suppress", "suppress_windows"}
+        or step["op"] in {"suppress", "suppress_windows", "cogroup", "cogroup_windowed"}
         or (step["op"] == "windowed" and not _is_told_as_a_stream(program, number, step))
         or (step["op"] == "aggregate" and step["function"] != "reduce")  # what the first update replaces
         or (step["op"] == "stream_join" and step["how"] != "inner")

@@ -40,12 +40,12 @@ _STEPS: dict[Callable[[Making], bool], int] = {
     stream_steps.select_key: 1, stream_steps.to_table: 2, stream_steps.aggregate: 2, table_steps.group_by: 2,
     table_steps.to_stream: 2, stream_steps.process: 2, stream_steps.stream_join: 1, table_steps.foreign_key_join: 1,
     table_steps.transform_values: 1, stream_steps.repartition: 1, table_steps.suppress: 1,
-    stream_steps.global_join: 2, stream_steps.through: 1,
+    stream_steps.global_join: 2, stream_steps.through: 1, stream_steps.cogroup: 2,
 }  # fmt: skip
 """How often each is tried."""
 _BEHIND_WINDOWS = _STEPS | {
     windowed_steps.windowed: 5, windowed_steps.suppress_windows: 2, table_steps.to_stream: 6, stream_steps.to_table: 4,
-    stream_steps.aggregate: 3, stream_steps.stream_join: 2,
+    stream_steps.aggregate: 3, stream_steps.stream_join: 2, windowed_steps.cogroup_windowed: 3,
 }  # fmt: skip
 """The same, where there is a windowed aggregation to begin with."""
 _MORE_OF_SOME: list[dict[Callable[[Making], bool], int]] = [{}, {}, {}, {}, {}, {stream_steps.process: 25}]

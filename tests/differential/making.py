@@ -19,7 +19,7 @@ Windows = tuple[str, ...]
 _CHANCE_OF_WINDOWS = 0.7
 _SEVERAL = {
     "flat_map", "flat_map_values", "group_by", "stream_join", "foreign_key_join", "suppress", "windowed",
-    "suppress_windows",
+    "suppress_windows", "cogroup_windowed",
 }  # fmt: skip
 """Steps of which one record may give several results."""
 
@@ -33,7 +33,7 @@ class Made:
         kind: ``stream``, ``table``, ``global``: a global table, or ``windowed``: a windowed aggregation's table.
         realm: The sub-topology that it is in, to be asked for by `Realms.root`.
         windows: Of its keys.
-        is_text: Whether values are strings; else they are counts.
+        is_text: Whether values are strings; else they are counts (False), or counts of streams (None).
         key_changed: Whether what needs its key repartitions it.
         versioned: Whether it is a versioned table.
         lookups: Whether a table can be looked into.
@@ -46,7 +46,7 @@ class Made:
     kind: str
     realm: int
     windows: Windows = ()
-    is_text: bool = True
+    is_text: bool | None = True
     key_changed: bool = False
     versioned: bool = False
     lookups: bool = True

@@ -156,6 +156,19 @@ def _grouped(step: Step) -> Grouped | None:
     return Grouped.as_(step["name"]) if step.get("name") else None
 
 
+def _cogroup(of: Any, other: Any, step: Step) -> Any:
+    cogrouped = of.cogroup({"n": count_()})
+    if "with" in step:
+        cogrouped.cogroup(other, {"m": count_()})  # which changes the object itself
+    if step.get("again"):
+        _windowed(cogrouped, step).aggregate()
+    return _windowed(cogrouped, step).aggregate(_store(step), _named(step))
+
+
+def _windowed(of: Any, step: Step) -> Any:
+    return of.windowed_by(_WINDOWS[step["windows"]]) if "windows" in step else of
+
+
 def _reduce(of: Any, _: Any, step: Step) -> Any:
     functions = [min, min] if type(of).__name__ == "KGroupedTable" else [min]
     return of.reduce(*functions, materialized=_store(step), named=_named(step))
@@ -202,6 +215,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
     "stream_outer_join": _stream_join("outer_join"),
     "group_by": lambda of, _, step: of.group_by("key", grouped=_grouped(step)),
     "group_by_key": lambda of, _, step: of.group_by_key(_grouped(step)),
+    "cogroup": _cogroup,
     "windowed_by": lambda of, _, step: of.windowed_by(_WINDOWS[step["windows"]]),
     "count": lambda of, _, step: of.count(_store(step), _named(step)),
     "aggregate": lambda of, _, step: of.aggregate({"n": count_()}, _store(step), _named(step)),
@@ -339,10 +353,26 @@ class _Making:
         if kind == "grouped" and rng.random() < 0.4:
             self._add({"op": "windowed_by", "of": number, "windows": rng.choice(list(_WINDOWS))}, "windowed")
             number, kind = len(self.kinds) - 1, "windowed"
+        if kind == "grouped" and rng.random() < 0.35:
+            self._cogroup(number)
+            return
         op = rng.choice(["count", "reduce", "aggregate"])
         made = "windowed table" if kind == "windowed" else "table"
         self._add({"op": op, "of": number, **self._name(), **self._store(kept=True)}, made)
         if kind == "windowed" and self.steps[self.steps.index(self._windows_of(number))]["windows"] == "unlimited":
+            self.final.add(len(self.kinds) - 1)
+
+    def _cogroup(self, number: int) -> None:
+        rng = self.rng
+        step = {"op": "cogroup", "of": number, **self._name(), **self._store(kept=True)}
+        if rng.random() < 0.8:
+            step["with"] = rng.choice([n for n, other in enumerate(self.kinds) if other == "grouped"])
+        if rng.random() < 0.5:
+            step["windows"] = rng.choice(list(_WINDOWS))
+        if rng.random() < 0.2:
+            step["again"] = True
+        self._add(step, "windowed table" if "windows" in step else "table")
+        if step.get("windows") == "unlimited":
             self.final.add(len(self.kinds) - 1)
 
     def _windows_of(self, number: int) -> Step:

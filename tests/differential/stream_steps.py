@@ -116,6 +116,37 @@ def aggregate(making: Making) -> bool:
     )
 
 
+def cogroup(making: Making) -> bool:
+    """Two streams, or one, by key."""
+    found = cogrouped(making)
+    if found is None:
+        return False
+    streams, step, realm = found
+    step = {"op": "cogroup", **step, **making.store()}
+    is_text = None if step["function"] == "counts" else True
+    made = like(streams[0], kind="table", realm=realm, is_text=is_text, key_changed=False, lookups=True)
+    return making.add(step, *streams, **made)
+
+
+def cogrouped(making: Making, depth: int = 9) -> tuple[list[Made], Step, int] | None:
+    """Streams that may be aggregated together, what a step says of them, and the realm in which that is.
+
+    Args:
+        making: The program.
+        depth: The most windows of a key.
+    """
+    one = making.one("stream", where=lambda made: len(made.windows) <= depth)
+    if one is None:
+        return None
+    step: Step = {"of": one.step, "function": making.rng.choice(["aggregate", "counts"])}
+    other = making.one("stream", where=lambda made: not made.key_changed and _fits(making, one, made))
+    if other is None or making.rng.random() < 0.1:
+        return [one], step, making.by_key(one)
+    streams = [one, other] if making.rng.random() < 0.5 else [other, one]
+    step |= {"of": streams[0].step, "with": streams[1].step}
+    return streams, step, making.realms.meet(other.realm, making.by_key(one))
+
+
 def process(making: Making) -> bool:
     """Forwards several times, to one child or another; plain keys also as time passes. Some share a store."""
     made = making.one("stream")

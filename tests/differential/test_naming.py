@@ -40,6 +40,14 @@ KNOWN: dict[str, tuple[list[Step], list[str]]] = {
         ["Processor: by ", "(topic: by-repartition)"],
     ),
     "reduced sessions": ([*SESSIONS, {"op": "reduce", "of": 2}], ["KSTREAM-REDUCE-STATE-STORE-0000000002"]),
+    "streams that are aggregated together": (
+        [*GROUPED, {"op": "stream", "topic": "other"}, {"op": "group_by_key", "of": 2},
+         {"op": "cogroup", "of": 1, "with": 3, "windows": "tumbling", "again": True, "name": "both", **COUNTS}],
+        [
+            "COGROUPKSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition", "COGROUPKSTREAM-AGGREGATE-0000000007",
+            "COGROUPKSTREAM-MERGE-0000000009", "Processor: both-cogroup-agg-0 (stores: [counts])", "both-cogroup-merge",
+        ],
+    ),
     "a sink behind a new key": (
         [GROUPED[0], {"op": "map", "of": 0}, {"op": "to", "of": 1, "topic": "t"}],
         ["Sink: KSTREAM-SINK-0000000002 (topic: t)\n      <-- KSTREAM-MAP-0000000001\n\n"],

@@ -24,6 +24,7 @@ from statelib import (
     TimeWindows,
     ValueAndTimestamp,
     Windowed,
+    count,
     per_record,
 )
 from tests.differential import functions
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from statelib import (
+        CogroupedKStream,
         GlobalKTable,
         KGroupedStream,
         KGroupedTable,
@@ -221,6 +223,27 @@ class _Building:
         merger = [_merger] if isinstance(windows, SessionWindows) else []
         return grouped.aggregate_with(lambda: "0", _adder, *merger, pa.string(), *_store(step))
 
+    def _cogroup(self, step: Step) -> KTable:
+        return self._cogrouped(self._cogroup_of(step), step)
+
+    def _cogroup_windowed(self, step: Step) -> WindowedKTable:
+        windows = _windows(step["windows"])
+        merger = [_merger] if isinstance(windows, SessionWindows) else []
+        return self._cogrouped(self._cogroup_of(step).windowed_by(windows), step, *merger)
+
+    def _cogroup_of(self, step: Step) -> CogroupedKStream:
+        counts = step["function"] == "counts"
+        cogrouped = self._of(step).group_by_key().cogroup({"first": count()} if counts else _adder)
+        if "with" in step:
+            cogrouped.cogroup(self._made[step["with"]].group_by_key(), {"second": count()} if counts else _taker)
+        return cogrouped
+
+    @staticmethod
+    def _cogrouped(cogrouped: Any, step: Step, *merger: Any) -> Any:
+        if step["function"] == "counts":
+            return cogrouped.aggregate(*_store(step))
+        return cogrouped.aggregate_with(lambda: "0", *merger, pa.string(), *_store(step))
+
     def _stream_join(self, step: Step) -> KStream:
         stream: KStream = self._of(step)
         join = {"inner": stream.join, "left": stream.left_join, "outer": stream.outer_join}[step["how"]]
@@ -349,6 +372,11 @@ def _passes(step: Step) -> Any:
 def _adder(key: Any, value: Any, aggregate: Any) -> str:
     del key
     return functions.added(aggregate, value)
+
+
+def _taker(key: Any, value: Any, aggregate: Any) -> str:
+    del key
+    return functions.taken(aggregate, value)
 
 
 def _merger(key: Any, one: Any, other: Any) -> str:

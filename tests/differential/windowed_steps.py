@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.differential.making import like
+from tests.differential.stream_steps import cogrouped
 
 if TYPE_CHECKING:
     from random import Random
@@ -27,6 +28,20 @@ def windowed(making: Making) -> bool:
     return making.add(
         step, made, kind="windowed", realm=making.by_key(made), windows=(*made.windows, of_keys),
         is_text=function != "count",
+    )  # fmt: skip
+
+
+def cogroup_windowed(making: Making) -> bool:
+    """Two streams, or one, by windows."""
+    found = cogrouped(making, _DEPTH - 1)
+    if found is None:
+        return False
+    streams, step, realm = found
+    of_keys, windows = _windows(making)
+    step = {"op": "cogroup_windowed", **step, "windows": windows, **making.store(0.3)}
+    return making.add(
+        step, *streams, kind="windowed", realm=realm, windows=(*streams[0].windows, of_keys),
+        is_text=None if step["function"] == "counts" else True,
     )  # fmt: skip
 
 

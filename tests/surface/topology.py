@@ -82,6 +82,7 @@ def surface() -> Topology:
     deduplication(events)
     windows(events.group_by_key())
     suppression(events.group_by_key())
+    cogroups(events.group_by_key(), builder.stream("clicks").group_by_key())
     tables(events.group_by_key(), prices, names)
     stream_table_joins(events, prices, names)
     stream_joins(events, builder.stream("clicks"))
@@ -198,6 +199,24 @@ def suppression(events: KGroupedStream) -> None:
         counts.suppress(suppressed).to_stream().to(name)
     sessions = events.windowed_by(SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30)))
     sessions.count().suppress(Suppressed.until_window_closes(UNBOUNDED)).to_stream().to("final-sessions")
+
+
+def cogroups(events: KGroupedStream, clicks: KGroupedStream) -> None:
+    """KIP-150: two streams in one aggregate, by key and by windows of all kinds."""
+    functions = {"n": count(), "max": max_("amount"), "id": last("id")}
+    both = events.cogroup(functions).cogroup(clicks, {"clicks": count(), "others": collect_list("other", limit=3)})
+    both.aggregate(Materialized.as_("both")).to_stream().to("both")
+    both.aggregate(versioned("versions-of-both")).filter(pc.field("value", "n") > 1).to_stream().to("both-versioned")
+    hopping = both.windowed_by(TUMBLING.advance_by(ms(15))).aggregate()
+    hopping.to_stream().to("both-hopping")
+    hopping.suppress(Suppressed.until_window_closes(UNBOUNDED)).to_stream().to("both-final")
+    sliding = SlidingWindows.of_time_difference_and_grace(ms(25), ms(20))
+    both.windowed_by(sliding).aggregate().to_stream().to("both-sliding")
+    told = [lambda _, value, ids, mark=mark: ids + (value or {"id": "-"})["id"] + mark for mark in "+*"]
+    sessions = SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30))
+    events.cogroup(told[0]).cogroup(clicks, told[1]).windowed_by(sessions).aggregate_with(
+        str, lambda _, one, other: one + other, pa.string()
+    ).to_stream().to("both-in-sessions")
 
 
 def tables(events: KGroupedStream, prices: KTable, names: KTable) -> None:

@@ -109,6 +109,7 @@ def everything(results: KStream, keys: Keys, builder: StreamsBuilder) -> None:
     custom_processors(results)
     deduplication(results)
     aggregations(results)
+    cogroups(results)
     windows_of_windows(results)
     tables(results, keys)
     regrouped(results, keys)
@@ -195,6 +196,14 @@ def aggregations(results: KStream) -> None:
     grouped.reduce(lambda old, new: new if (new["sum"] or 0) >= (old["sum"] or 0) else old).to_stream().to("largest")
     told = grouped.aggregate_with(str, lambda key, _, before: f"{before[-40:]}{tuple(_numbers(key))}", pa.string())
     told.filter(pc.field("value") != "").map_values(pc.field("value")).to_stream().to("keys-told")
+
+
+def cogroups(results: KStream) -> None:
+    """Two streams of one kind of windows."""
+    both = results.group_by_key().cogroup({"n": count()})
+    both.cogroup(results.filter(N > 1).group_by_key(), {"many": count(), "sum": sum_("sum")})
+    both.aggregate(Materialized.as_("both")).to_stream().to("both")
+    both.windowed_by(WINDOWS["tumbling"]).aggregate().to_stream().to("both-again")
 
 
 def windows_of_windows(results: KStream) -> None:

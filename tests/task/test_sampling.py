@@ -143,6 +143,8 @@ def sampled_further_down() -> Topology:
     limited.to_stream().to("limited")
     limited.to_stream().group_by_key().windowed_by(EAGER).count().to_stream().to("limited-again")
     large.merge(builder.stream("prices")).group_by_key().windowed_by(EAGER).count().to_stream().to("merged")
+    both = large.group_by_key().cogroup({"n": count()}).cogroup(builder.stream("prices").group_by_key(), {"m": count()})
+    both.windowed_by(WINDOWS).aggregate().suppress(FINAL).to_stream().to("cogrouped")
     by_item = large.select_key(pc.field("value", "item")).group_by_key().windowed_by(WINDOWS).count()
     by_item.suppress(FINAL).to_stream().to("by-item")
     return builder.build()

@@ -122,6 +122,23 @@ def test_joins_of_streams_and_of_tables() -> None:
     assert found["decided by"] == "p.key join, s.key join, s.value.a filter, s.value.a join, u.key join"
 
 
+def test_streams_that_are_aggregated_together() -> None:
+    builder = StreamsBuilder("job")
+    both = builder.stream("s").group_by_key().cogroup({"n": count(), "a": sum_("a")})
+    both.cogroup(builder.stream("u").group_by_key(), {"b": sum_("b")})
+    both.windowed_by(TimeWindows.of_size_with_no_grace(MINUTE)).aggregate().to_stream().to("out")
+    key = pa.struct([("key", pa.string()), ("window_start", pa.int64())])
+    found = texts(lineage(builder, archive(key, n=pa.int64(), a=pa.int64(), b=pa.int64()), s=of("a b"), u=of("a b")))
+    assert found == {
+        "key.key": "s.key identity, u.key identity",
+        "key.window_start": "s.timestamp transformation, u.timestamp transformation",
+        "value.a": "s.value.a aggregation",
+        "value.b": "u.value.b aggregation",
+        "timestamp": "s.timestamp aggregation, u.timestamp aggregation",
+        "decided by": "s.key group_by, u.key group_by",
+    }
+
+
 def test_every_operator_is_known(monkeypatch) -> None:
     """But for custom processors; and no sink's field is made of nothing."""
     unknown = []

@@ -11,9 +11,10 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.accumulators.collecting import CollectAccumulator
 from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS, Inputs, Updates
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.cogroup import inputs_of_streams
 from statelib.operators.aggregation.function_accumulators import accumulators
 from statelib.operators.aggregation.function_states import by_function, names_of, shown
-from statelib.operators.mappers.fields import columns_for
+from statelib.operators.aggregation.sql_functions import inputs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -44,12 +45,20 @@ class ColumnarAggregator:
         functions: Names of the results' fields, None for a result that is the value itself; and the functions.
         node: Named in errors.
         metrics: The node's, which counts what does not fit into collections.
+        streams: Of several streams, the number of the one that each function is of; empty: there is one.
     """
 
     may_remove = False
 
-    def __init__(self, functions: Sequence[tuple[str | None, Aggregation]], node: str, metrics: NodeMetrics) -> None:
+    def __init__(
+        self,
+        functions: Sequence[tuple[str | None, Aggregation]],
+        node: str,
+        metrics: NodeMetrics,
+        streams: Sequence[int] = (),
+    ) -> None:
         self._functions = functions
+        self._streams = streams
         self._node = node
         self._metrics = metrics
         self._types: list[Types] | None = None
@@ -67,11 +76,12 @@ class ColumnarAggregator:
 
     def prepare(self, batch: Batch) -> None:
         """See `Aggregator`."""
-        records = columns_for([of for _, function in self._functions for of in function.mappers], batch)
-        self._inputs = [
-            Inputs(*function.inputs(records, self._node, batch.sequence), batch.timestamp, batch.sequence)
-            for _, function in self._functions
-        ]
+        functions = [function for _, function in self._functions]
+        if self._streams:
+            columns = inputs_of_streams(functions, self._streams, batch, self._node)
+        else:
+            columns = inputs_of(functions, batch, self._node)
+        self._inputs = [Inputs(of, by, batch.timestamp, batch.sequence) for of, by in columns]
         types = [
             inputs.types if function.of else None
             for (_, function), inputs in zip(self._functions, self._inputs, strict=True)

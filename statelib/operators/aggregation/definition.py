@@ -44,13 +44,16 @@ class Aggregations:
 
     Attributes:
         functions: Names and aggregations; one with the name None, or any number with different names.
+        streams: Of several streams that are aggregated together (`statelib.operators.aggregation.cogroup`), the number
+            of the one that each function is of; empty: there is one.
     """
 
     functions: tuple[tuple[str | None, Aggregation], ...]
+    streams: tuple[int, ...] = ()
 
     def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
         """The running aggregation."""
-        return ColumnarAggregator(self.functions, node, metrics)
+        return ColumnarAggregator(self.functions, node, metrics, self.streams)
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""
@@ -62,7 +65,8 @@ class Aggregations:
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
-        return {"aggregations": [[name, function.describe()] for name, function in self.functions]}
+        streams = {"streams": list(self.streams)} if self.streams else {}
+        return {"aggregations": [[name, function.describe()] for name, function in self.functions], **streams}
 
 
 def single(function: Aggregation) -> Aggregations:
@@ -169,8 +173,55 @@ class Aggregate(StoredAsResults):
         }
 
 
-def fields_of_aggregator(aggregator: AggregatorSpec) -> Fields:
-    """The fields of the values that an aggregation looks at."""
+@dataclass(frozen=True, slots=True)
+class CogroupedAggregate(StoredAsResults):
+    """As `Aggregate`, of several streams: a Python function for each (KIP-150).
+
+    Attributes:
+        functions: By stream: of key, value and aggregate.
+    """
+
+    initializer: Callable[[], Any]
+    functions: tuple[Callable[[Any, Any, Any], Any], ...]
+    arrow_type: pa.DataType
+    merger: Callable[[Any, Any, Any], Any] | None = None
+
+    def build(self, node: str, metrics: NodeMetrics) -> Aggregator:
+        """The running aggregation."""
+        del metrics
+        functions = [*self.functions, self.initializer, self.merger]
+
+        def step(key: object, value: Any, aggregate: object) -> object:
+            stream, own_value = value
+            return self.functions[stream](key, own_value, self.initializer() if aggregate is None else aggregate)
+
+        return PerRecordAggregator(
+            step, self.initializer, self.merger, self.arrow_type, functions=functions, node=node, of_streams=True
+        )
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        merger = {} if self.merger is None else {"merger": mapper(self.merger).describe()}
+        return {
+            "initializer": mapper(self.initializer).describe(),
+            "aggregates": [mapper(function).describe() for function in self.functions],
+            "type": str(self.arrow_type),
+            **merger,
+        }
+
+
+def count_of_streams(aggregator: AggregatorSpec) -> int:
+    """How many streams are aggregated together."""
+    if isinstance(aggregator, CogroupedAggregate):
+        return len(aggregator.functions)
+    return 1 + max(aggregator.streams, default=0) if isinstance(aggregator, Aggregations) else 1
+
+
+def fields_of_aggregator(aggregator: AggregatorSpec, stream: int = 0) -> Fields:
+    """The fields of the values that an aggregation looks at; ``stream``: of several, in which."""
     if isinstance(aggregator, Aggregations):
-        return both(fields_of_mapper(of) for _, function in aggregator.functions for of in function.mappers)
+        functions = aggregator.functions
+        if aggregator.streams:
+            functions = tuple(each for each, of in zip(functions, aggregator.streams, strict=True) if of == stream)
+        return both(fields_of_mapper(of) for _, function in functions for of in function.mappers)
     return ALL

@@ -25,7 +25,8 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.operators.aggregation.accumulators.kernel import latest_timestamp
 from statelib.operators.aggregation.changelog import states
-from statelib.operators.aggregation.definition import fields_of_aggregator
+from statelib.operators.aggregation.cogroup import CogroupedStreams
+from statelib.operators.aggregation.definition import count_of_streams, fields_of_aggregator
 from statelib.operators.aggregation.key_slots import KeySlots
 from statelib.operators.aggregation.prior_results import prior_results
 from statelib.operators.aggregation.store import PlainAggregateStore, VersionedAggregateStore
@@ -84,8 +85,8 @@ class KeyAggregate:
 
     def reads(self, parent: int, wanted: Fields) -> Fields:
         """See `FieldsSpec`."""
-        del parent, wanted
-        return ALL if self.of_table else fields_of_aggregator(self.aggregator)
+        del wanted
+        return ALL if self.of_table else fields_of_aggregator(self.aggregator, parent)
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
@@ -123,6 +124,7 @@ class RunningKeyAggregate:
             self._store = PlainAggregateStore(spec.store, context)
         self._changelog = context.changelogs.get(spec.store.name)
         self._remembers = self._changelog is not None or isinstance(spec.store, VersionedStore)
+        self._streams = CogroupedStreams(context, count_of_streams(spec.aggregator))
         self._start_over()
 
     def _start_over(self) -> None:
@@ -133,13 +135,11 @@ class RunningKeyAggregate:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One change for each record or change that is aggregated."""
-        (batch,) = inputs
-        if self._spec.of_table:
-            batch = unpacked(batch)
+        batch = unpacked(inputs[0]) if self._spec.of_table else self._streams.taken_up(inputs)
         codes = key_codes(batch, self._context)
         wanted = codes != NULL_KEY
         if not self._spec.of_table:
-            wanted &= valid_of(batch.value)
+            wanted &= self._streams.has_value(batch)
         self._aggregator.prepare(batch)  # of no records too: they have types
         rows = np.flatnonzero(wanted)
         slots = self._slots.find(codes[rows])
@@ -270,7 +270,7 @@ class RunningKeyAggregate:
         metrics.drop("null-value", len(batch) - int(np.count_nonzero(wanted)) - null_key)
         refused = wanted.copy()
         refused[updates.rows] = False
-        self._context.drop_late(
+        self._streams.drop_late(
             batch, np.flatnonzero(refused), uptake, self._store.clock - batch.timestamp,
             reason="older than the history retention", clock="store_time", account="refused",
         )  # fmt: skip

@@ -11,6 +11,7 @@ from statelib.errors.kinds import InternalError
 from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS
 from statelib.operators.aggregation.accumulators.kernel import NO_ROW, NO_SLOT
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.cogroup import items_of_streams
 from statelib.operators.mappers.function_errors import calling
 from statelib.operators.mappers.python_values import column_of, copier_of, items_of, own, python_keys
 
@@ -37,6 +38,7 @@ class PerRecordAggregator:
         arrow_type: The type of an aggregate; None: that of the values.
         functions: The user's own that these call, for errors; the one that gives aggregates first.
         node: Named in errors.
+        of_streams: Whether values are those of several streams: pairs of a stream's number and the value.
     """
 
     may_remove = True
@@ -51,9 +53,11 @@ class PerRecordAggregator:
         *,
         functions: Sequence[object] = (),
         node: str | None = None,
+        of_streams: bool = False,
     ) -> None:
         self._functions = functions
         self._node = node
+        self._of_streams = of_streams
         self._step = step
         self._initializer = initializer
         self._merge = merge
@@ -137,7 +141,7 @@ class PerRecordAggregator:
             raise InternalError("an aggregation has no batch")
         chosen = pa.array(rows, mask=rows == NO_ROW)
         keys = python_keys(batch.keys, chosen)
-        values = items_of(batch.value.take(chosen))
+        values = items_of_streams(batch, chosen) if self._of_streams else items_of(batch.value.take(chosen))
         results: list[object] = []
         copied_now = copier_of(self.result_type)
 

@@ -46,6 +46,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_of_call
 from statelib.operators.aggregation.accumulators.collecting import MOST as MOST_COLLECTED
 from statelib.operators.aggregation.accumulators.top import MOST
+from statelib.operators.mappers.fields import columns_for
 from statelib.operators.mappers.mapping import evaluate, holds, mapper
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.mappers.mapping import Mapper, MapperLike
+    from statelib.records.batch import Batch
 
 
 Function: TypeAlias = Literal[
@@ -129,6 +131,16 @@ class Aggregation:
             None if column is None else pc.if_else(seen, column, pa.scalar(None, column.type)) for column in (of, by)
         )
         return of, by
+
+
+Columns: TypeAlias = "tuple[pa.Array | None, pa.Array | None]"
+"""What a function is of, and what decides which record it picks: see `Aggregation.inputs`."""
+
+
+def inputs_of(functions: Sequence[Aggregation], batch: Batch, node: str) -> list[Columns]:
+    """What several functions see of the same records."""
+    records = columns_for([of for function in functions for of in function.mappers], batch)
+    return [function.inputs(records, node, batch.sequence) for function in functions]
 
 
 @function_checked

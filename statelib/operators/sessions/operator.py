@@ -25,8 +25,8 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.accumulators.kernel import NO_UPDATE
 from statelib.operators.aggregation.changelog import states
-from statelib.operators.aggregation.definition import Aggregate
-from statelib.operators.clocks import stream_times
+from statelib.operators.aggregation.cogroup import CogroupedStreams
+from statelib.operators.aggregation.definition import Aggregate, CogroupedAggregate, count_of_streams
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sessions.codec import encode_keys
 from statelib.operators.sessions.kernel import EMISSION
@@ -83,7 +83,7 @@ class SessionAggregate(WindowedAggregateSpec):
                 store=self.store,
                 next_step="keep sessions for at least their gap and grace period, or leave with_retention() out",
             )
-        if isinstance(self.aggregator, Aggregate) and self.aggregator.merger is None:
+        if isinstance(self.aggregator, Aggregate | CogroupedAggregate) and self.aggregator.merger is None:
             raise ConfigurationError(
                 "an aggregation of sessions needs a merger",
                 node=node,
@@ -118,7 +118,7 @@ class RunningSessionAggregate:
             metrics=context.metrics,
         )
         self._changelog = context.changelogs.get(spec.store)
-        self._stream_time = context.clock()
+        self._streams = CogroupedStreams(context, count_of_streams(spec.aggregator), spec.clock)
         self._slots = SessionSlots(
             spec.windows.gap_ms, spec.windows.grace_period_ms, retention_ms, context.clock("store_time")
         )
@@ -131,12 +131,12 @@ class RunningSessionAggregate:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The tombstones and the new session of each record that is not too late."""
-        (batch,) = inputs
+        batch = self._streams.taken_up(inputs)
         key_code = key_codes(batch, self._context)
         self._aggregator.prepare(batch)  # of no records too: they have types
         self._forget_dead()
         self._load(key_code, batch.timestamp)
-        clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
+        clock = self._streams.stream_times(batch, key_code, uptake)
         step = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
         pieces = []
         done = 0
@@ -147,8 +147,6 @@ class RunningSessionAggregate:
             self._account(assigned, batch.slice(done, done + len(assigned.accepted)), key_code[some], uptake)
             pieces.append(self._aggregate(assigned, done, batch.timestamp))
             done += len(assigned.accepted)
-        if len(batch):
-            self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
         self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
         return self._updates(batch, pieces)
 
@@ -180,7 +178,7 @@ class RunningSessionAggregate:
         self._metrics.records_out += len(assigned.emissions)
         self._metrics.account("aggregated", aggregated)
         late = np.flatnonzero(has_key & ~assigned.accepted)
-        self._context.drop_late(batch, late, uptake, assigned.lateness, reason="session closed")
+        self._streams.drop_late(batch, late, uptake, assigned.lateness, reason="session closed")
         self._metrics.drop("null-key", done - keyed)
         self._metrics.count("late-record-drop", keyed - aggregated)
         self._metrics.lateness.observe(assigned.lateness[has_key])
@@ -270,7 +268,7 @@ class RunningSessionAggregate:
     def open_windows(self) -> int:
         """See `WindowedOperator`."""
         windows = self._spec.windows
-        return self._store.count_from(self._stream_time - windows.gap_ms - windows.grace_period_ms)
+        return self._store.count_from(self._context.clock() - windows.gap_ms - windows.grace_period_ms)
 
     def memory_bytes(self) -> int:
         """Size of the working set."""

@@ -47,7 +47,6 @@ PROGRESS = np.dtype(
         ("rows", np.int64),  # records that are done
         ("updates", np.int64),  # made for them
         ("slots", np.int64),  # taken
-        ("stream_time", np.int64),  # the largest timestamp so far
         ("store_time", np.int64),  # the largest start of a window so far
         ("full", np.int64),  # 1: it stopped because there was no room for the updates of the next record
     ]
@@ -151,11 +150,14 @@ def _look(
 
 
 @compiled(
-    nothing(Int64s, Int64s, Bools, _Policy, i64, Int64sOut, SlidingWindows, _Updates, *[Int64sOut] * 3, _Progress)
+    nothing(
+        Int64s, Int64s, Int64s, Bools, _Policy, i64, Int64sOut, SlidingWindows, _Updates, *[Int64sOut] * 3, _Progress
+    )
 )
 def slide(
     key_code: NDArray[np.int64],
     timestamp: NDArray[np.int64],
+    clock: NDArray[np.int64],
     skipped: NDArray[np.bool_],
     policies: Any,
     first_update: int,
@@ -175,7 +177,8 @@ def slide(
     Args:
         key_code: int64.
         timestamp: int64, ms.
-        skipped: Records that are dropped for a null key or value: they do not even move the clock.
+        clock: int64, the stream time at each record, ms.
+        skipped: Records that are dropped for a null key or value.
         policies: One `POLICY`.
         first_update: Number of the first update of this call in the working set.
         newest: int64, by key code: the slot of the window with the latest start, else `NO_SLOT`.
@@ -214,9 +217,8 @@ def slide(
             progress.full = 1
             return
         progress.rows = row + 1
-        progress.stream_time = max(progress.stream_time, time)
-        lateness[row] = progress.stream_time - time
-        close = progress.stream_time - policy.grace
+        lateness[row] = clock[row] - time
+        close = clock[row] - policy.grace
         if time + difference < close:
             expired[row] = 1
             continue

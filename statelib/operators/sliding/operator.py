@@ -29,13 +29,15 @@ from statelib.columns.times import end_of_windows
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.accumulators.kernel import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.operators.aggregation.changelog import states
+from statelib.operators.aggregation.cogroup import CogroupedStreams
+from statelib.operators.aggregation.definition import count_of_streams
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sliding.kernel import UPDATE
 from statelib.operators.sliding.slots_kernel import SlidingSlots
 from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.operators.windows.windowed_aggregate import Piece, WindowedAggregateSpec, together, updates_of
-from statelib.records.batch import NO_TIMESTAMP, Batch
+from statelib.records.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.records.key_column import Windows
 from statelib.serdes import serde_for, serialized
 from statelib.settings.semantics import Semantics
@@ -112,15 +114,15 @@ class RunningSlidingAggregate:
         )
         self._changelog = context.changelogs.get(spec.store)
         windows = spec.windows
-        self._slots = SlidingSlots(
-            windows.time_difference_ms, windows.grace_period_ms, retention_ms, context.clock(), store_time
-        )
+        self._slots = SlidingSlots(windows.time_difference_ms, windows.grace_period_ms, retention_ms, store_time)
+        self._streams = CogroupedStreams(context, count_of_streams(spec.aggregator))
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that changes."""
-        (batch,) = inputs
+        batch = self._streams.taken_up(inputs)
         key_code = key_codes(batch, self._context)
-        skipped = (key_code < 0) | ~valid_of(batch.value)
+        skipped = (key_code < 0) | ~self._streams.has_value(batch)
+        clock = self._streams.stream_times(batch, np.where(skipped, NULL_KEY, key_code), uptake)
         self._aggregator.prepare(batch)  # of no records too: they have types
         self._forget_expired()
         self._load(key_code[~skipped], batch.timestamp[~skipped])
@@ -129,14 +131,12 @@ class RunningSlidingAggregate:
         done = 0
         while done < len(batch):
             some = slice(done, done + step)
-            slid = self._slots.slide(
-                key_code[some], batch.timestamp[some], skipped[some], once=self._aggregator.may_remove
-            )
+            columns = (key_code[some], batch.timestamp[some], clock[some], skipped[some])
+            slid = self._slots.slide(*columns, once=self._aggregator.may_remove)
             finished = slice(done, done + len(slid.accepted))
             self._account(slid, batch.slice(done, finished.stop), key_code[finished] < 0, skipped[finished], uptake)
             pieces.append(self._aggregate(slid, done, batch.timestamp))
             done = finished.stop
-        self._context.clocks["stream_time"] = self._slots.stream_time
         self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
         return self._updates(batch, pieces)
 
@@ -171,7 +171,7 @@ class RunningSlidingAggregate:
         self._metrics.records_out += len(slid.updates)
         self._metrics.account("aggregated", aggregated)
         late = np.flatnonzero(~skipped & (slid.accepted == 0))
-        self._context.drop_late(batch, late, uptake, slid.lateness, reason="window closed")
+        self._streams.drop_late(batch, late, uptake, slid.lateness, reason="window closed")
         self._metrics.drop("null-key", null_keys)
         self._metrics.drop("null-value", dropped - null_keys)
         self._metrics.count("late-record-drop", int(slid.expired.sum()))
@@ -268,7 +268,7 @@ class RunningSlidingAggregate:
     def open_windows(self) -> int:
         """See `WindowedOperator`."""
         windows = self._spec.windows
-        return self._store.count_from(self._slots.stream_time - windows.grace_period_ms - windows.time_difference_ms)
+        return self._store.count_from(self._context.clock() - windows.grace_period_ms - windows.time_difference_ms)
 
     def memory_bytes(self) -> int:
         """Size of the working set."""

@@ -44,14 +44,12 @@ class SlidingSlots(KeyedSlots):
         difference_ms: Time difference.
         grace_ms: Grace period.
         retention_ms: How long after its start a window is seen.
-        stream_time: The largest timestamp so far, ms.
         store_time: The largest start of a window so far, ms.
     """
 
-    def __init__(self, difference_ms: int, grace_ms: int, retention_ms: int, stream_time: int, store_time: int) -> None:
+    def __init__(self, difference_ms: int, grace_ms: int, retention_ms: int, store_time: int) -> None:
         super().__init__(SLIDING_WINDOW)
         self._policy = (difference_ms, grace_ms, retention_ms)
-        self.stream_time = stream_time
         self.store_time = store_time
 
     @property
@@ -65,13 +63,20 @@ class SlidingSlots(KeyedSlots):
         return self.store_time - self._policy[2]
 
     def slide(
-        self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], skipped: NDArray[np.bool_], *, once: bool
+        self,
+        key_code: NDArray[np.int64],
+        timestamp: NDArray[np.int64],
+        clock: NDArray[np.int64],
+        skipped: NDArray[np.bool_],
+        *,
+        once: bool,
     ) -> Slid:
-        """Takes up records and moves the clocks.
+        """Takes up records and moves the store's clock.
 
         Args:
             key_code: int64, for which there is room.
             timestamp: int64, ms.
+            clock: int64, the stream time at each record, ms.
             skipped: bool: records that are dropped for a null.
             once: Whether to stop before a record that looks at a window which this call has updated already.
         """
@@ -79,14 +84,14 @@ class SlidingSlots(KeyedSlots):
         self._reserve(self._known + 3 * count)
         accepted, expired, lateness = (np.empty(count, dtype=np.int64) for _ in range(3))
         policy = np.array([(*self._policy, once)], dtype=POLICY)
-        progress = np.array([(0, 0, self._known, self.stream_time, self.store_time, 0)], dtype=PROGRESS)
+        progress = np.array([(0, 0, self._known, self.store_time, 0)], dtype=PROGRESS)
         updates = np.empty(_UPDATES_OF_A_RECORD * count, dtype=UPDATE)
         while True:
             slide(
-                key_code, timestamp, skipped, policy, self._updates, self._newest, self._slots, updates,
+                key_code, timestamp, clock, skipped, policy, self._updates, self._newest, self._slots, updates,
                 accepted, expired, lateness, progress,
             )  # fmt: skip
-            rows, made, self._known, self.stream_time, self.store_time, full = (int(value) for value in progress[0])
+            rows, made, self._known, self.store_time, full = (int(value) for value in progress[0])
             if not full:
                 break
             updates = np.concatenate([updates, np.empty(len(updates), dtype=UPDATE)])

@@ -24,9 +24,10 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.changelog import states
+from statelib.operators.aggregation.cogroup import CogroupedStreams
 from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
+from statelib.operators.aggregation.definition import count_of_streams
 from statelib.operators.aggregation.prior_results import prior_results
-from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.windows.codec import encode_keys
@@ -103,7 +104,7 @@ class RunningWindowAggregate:
         self._context = context
         self._metrics = context.metrics
         self._aggregator = spec.aggregator.build(context.node, context.metrics)
-        self._stream_time = context.clock()
+        self._streams = CogroupedStreams(context, count_of_streams(spec.aggregator), spec.clock)
         self._store = WindowStore(
             context.backend,
             spec.store,
@@ -124,7 +125,7 @@ class RunningWindowAggregate:
 
         A changelog has every update, so there is nothing to leave out.
         """
-        closes = not isinstance(self._windows, UnlimitedWindows)
+        closes = not isinstance(self._windows, UnlimitedWindows) and not self._streams.have_own_clocks
         windowed = closes and self._spec.clock == "operator" and not self._changelog
         if windowed and not self._spec.needs_prior and isinstance(self._aggregator, ColumnarAggregator):
             self._condensed = self._aggregator
@@ -140,13 +141,14 @@ class RunningWindowAggregate:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that takes it."""
-        (batch,) = inputs
+        batch = self._streams.taken_up(inputs)
         key_code = key_codes(batch, self._context)
         rows, slots, stream_time = self._accept(batch, key_code, uptake)
         self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
             return self._nothing(batch)
-        first_new = self._reserve_and_load()
+        forgotten = self._forgotten(rows, slots) if self._streams.have_own_clocks else 0
+        first_new = self._reserve_and_load(forgotten)
         self._opened = len(self._memory) - first_new
         opened = self._memory.slots.window[first_new:]  # the others have moved the clock when they were opened
         newest = int(self._grid.start_of(opened).max(initial=NO_TIMESTAMP))
@@ -217,11 +219,9 @@ class RunningWindowAggregate:
         """
         windows = self._windows
         first_window, accepted, lateness, late = (np.empty(len(batch), dtype=np.int64) for _ in range(4))
-        timestamp, clock = batch.timestamp, stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
+        timestamp, clock = batch.timestamp, self._streams.stream_times(batch, key_code, uptake)
         if isinstance(windows, UnlimitedWindows):  # no time is behind the end, whatever number stands for it
             timestamp, clock = (np.minimum(times, FAR_FUTURE_MS - 1) for times in (timestamp, clock))
-        if len(batch):
-            self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
         out = (first_window, accepted, lateness, late)
         if isinstance(self._grid, DayGrid):
             first_window, end = self._grid.holding(timestamp)
@@ -233,7 +233,7 @@ class RunningWindowAggregate:
         self._metrics.records_in += len(batch)
         self._metrics.records_out += count
         self._metrics.account("aggregated", keyed - before - too_late)
-        self._context.drop_late(batch, late[:too_late], uptake, lateness, reason="window closed")
+        self._streams.drop_late(batch, late[:too_late], uptake, lateness, reason="window closed")
         self._metrics.drop("before-first-window", before)
         self._metrics.drop("null-key", len(batch) - keyed)
         self._metrics.count("late-record-drop", expired)
@@ -253,8 +253,30 @@ class RunningWindowAggregate:
     def _alive(self) -> NDArray[np.int64]:
         return self._memory.started_after(self._store.last_expired_start)
 
-    def _reserve_and_load(self) -> int:
+    def _forgotten(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> int:
+        """Starts windows anew that a stream updates after another one, which is ahead, has made the store forget them.
+
+        As in the shipped library, each such update begins with the initial aggregate.
+
+        Args:
+            rows: int64, by update: the record.
+            slots: int64, by update: the slot of its window; new ones are put in.
+
+        Returns:
+            How many updates are such ones: their slots are the last.
+        """
+        start = self._memory.start(slots)
+        latest = np.maximum.accumulate(np.concatenate([[self._store.stream_time], start]))
+        of_record = np.searchsorted(rows, rows)  # the first update of its record
+        again = np.flatnonzero(start <= latest[of_record] - self._spec.kept_ms)
+        slots[again] = self._memory.slots.add(slots[again])
+        return len(again)
+
+    def _reserve_and_load(self, forgotten: int = 0) -> int:
         """Makes room for the slots that this batch has opened, and looks their windows up in the store.
+
+        Args:
+            forgotten: How many of them, the last ones, the store has forgotten.
 
         Returns:
             The first of these slots.
@@ -264,7 +286,7 @@ class RunningWindowAggregate:
         if first == len(self._memory) or schema is None:
             return first
         self._store.header.check(schema)
-        new = np.arange(first, len(self._memory))
+        new = np.arange(first, len(self._memory) - forgotten)
         there, values = self._store.load(lambda of: self._keys_of(new[of]), self._memory.start(new))
         if len(there):
             slots = new[there]
@@ -324,7 +346,7 @@ class RunningWindowAggregate:
     @property
     def _first_open_start(self) -> int:
         """Windows that start then or later are open, ms."""
-        first = self._grid.last_ended(self._stream_time - self._windows.grace_period_ms) + 1
+        first = self._grid.last_ended(self._context.clock() - self._windows.grace_period_ms) + 1
         return int(self._grid.start_of(np.array([first]))[0])
 
     def _open_in_memory(self, alive: NDArray[np.int64]) -> tuple[int | None, int]:

@@ -257,6 +257,19 @@ class WindowSlots:
                 self._make_room(self._known + int(accepted[row]))
         return rows, slots
 
+    def add(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64: new slots for the windows that ``slots`` (int64) have; `find` goes on to give those that they had."""
+        first, self._known = self._known, self._known + len(slots)
+        if self._known > len(self._key):
+            of_slots = (self._key[:first], self._window[:first], self._first[:first])
+            self._key, self._window, self._first = (_with_room(values, self._known) for values in of_slots)
+            if len(self._places):
+                self._places = np.full(2 * len(self._key), EMPTY, dtype=np.int64)
+                _place_by_hash(self._key[:first], self._window[:first], self._places)
+        for values in (self._key, self._window, self._first):
+            values[first : self._known] = values[slots]
+        return np.arange(first, self._known)
+
     def first_updates(self, first: int) -> NDArray[np.int64]:
         """int64: for each slot from ``first`` on, all made by the last `find`, which of the updates it was made for."""
         return self._first[first : self._known]

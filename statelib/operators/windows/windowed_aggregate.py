@@ -62,8 +62,8 @@ class WindowedAggregateSpec:
 
     def reads(self, parent: int, wanted: Fields) -> Fields:
         """See `FieldsSpec`."""
-        del parent, wanted
-        return fields_of_aggregator(self.aggregator)
+        del wanted
+        return fields_of_aggregator(self.aggregator, parent)
 
 
 Piece: TypeAlias = "tuple[NDArray[Any], pa.Array, pa.Array | None]"

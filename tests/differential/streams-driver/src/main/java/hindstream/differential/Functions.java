@@ -82,6 +82,23 @@ final class Functions {
     return cut(text(one) + "&" + text(other));
   }
 
+  /** Counts of streams, one of them one more. */
+  static String counted(Object counts, int stream) {
+    String[] parts = text(counts).split(":");
+    parts[stream] = String.valueOf(Long.parseLong(parts[stream]) + 1);
+    return String.join(":", parts);
+  }
+
+  /** The counts of two sessions. */
+  static String counted(Object counts, Object others) {
+    String[] parts = text(counts).split(":");
+    String[] more = text(others).split(":");
+    for (int stream = 0; stream < parts.length; stream++) {
+      parts[stream] = String.valueOf(Long.parseLong(parts[stream]) + Long.parseLong(more[stream]));
+    }
+    return String.join(":", parts);
+  }
+
   static String taken(Object aggregate, Object value) {
     return cut(text(aggregate) + "-" + text(value));
   }

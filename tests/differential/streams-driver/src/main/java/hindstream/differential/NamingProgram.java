@@ -76,6 +76,7 @@ final class NamingProgram {
           joined(step);
       case "count", "reduce", "aggregate" -> aggregated(step);
       case "windowed_by" -> windowed(step);
+      case "cogroup" -> CogroupSteps.named(groupedStream(step, "of"), groupedStream(step, "with"), step);
       case "suppress", "suppress_final" -> suppressed(step);
       case "group_by", "group_by_key" -> grouped(step);
       default -> {
@@ -101,6 +102,12 @@ final class NamingProgram {
   @SuppressWarnings("unchecked")
   private KTable<Object, Object> table(JsonNode step, String field) {
     return (KTable<Object, Object>) made.get(step.get(field).asInt());
+  }
+
+  /** Null if the step names none. */
+  @SuppressWarnings("unchecked")
+  private KGroupedStream<Object, Object> groupedStream(JsonNode step, String field) {
+    return step.has(field) ? (KGroupedStream<Object, Object>) made.get(step.get(field).asInt()) : null;
   }
 
   private static Named named(JsonNode step) {

@@ -72,6 +72,9 @@ final class TopologyOfProgram {
       case "to" -> sink(step);
       case "to_one_of" -> sinkOfEach(step);
       case "windowed" -> WindowedSteps.aggregated(stream(step, "of").groupByKey(), step);
+      case "cogroup", "cogroup_windowed" ->
+          CogroupSteps.aggregated(
+              stream(step, "of").groupByKey(), step.has("with") ? stream(step, "with").groupByKey() : null, step);
       default -> ofStream(step);
     };
   }
