@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from statelib.operators.suppress.definition import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
     from statelib.operators.windows.day_windows import DayWindows
     from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+    from statelib.operators.windows.emit_strategy import EmitStrategy
     from statelib.serdes.avro.serde import AvroSerde
     from statelib.serdes.by_type import serde_for
     from statelib.serdes.json import JsonSerde
@@ -188,6 +189,7 @@ _HOMES = {
     ),
     "statelib.testing.driver": ("TopologyTestDriver",),
     "statelib.testing.records": ("TestRecord",),
+    "statelib.operators.windows.emit_strategy": ("EmitStrategy",),
     "statelib.operators.windows.definition": ("SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -195,11 +197,11 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "BytesSerde", "Cancellable",
     "CogroupedKStream", "ConfigurationError", "Consumed", "CorruptedDataError", "DayWindows", "Deduplicated",
-    "EagerBufferConfig", "Expectation", "FailOnInvalidTimestamp", "FencedError", "FixedKeyProcessor", "FixedKeyRecord",
-    "GlobalKTable", "Grouped", "Handover", "HindstreamError", "IcebergTable", "InputError", "InternalError", "Job",
-    "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KafkaTopic",
-    "KeyValueBytesStoreSupplier", "KeyValueStore", "LakeTopic", "LogAndSkipOnInvalidTimestamp", "Materialized",
-    "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced",
+    "EagerBufferConfig", "EmitStrategy", "Expectation", "FailOnInvalidTimestamp", "FencedError", "FixedKeyProcessor",
+    "FixedKeyRecord", "GlobalKTable", "Grouped", "Handover", "HindstreamError", "IcebergTable", "InputError",
+    "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream",
+    "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore", "LakeTopic", "LogAndSkipOnInvalidTimestamp",
+    "Materialized", "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced",
     "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
     "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedCogroupedKStream", "SessionWindowedKStream",
     "SessionWindowedSerde", "SessionWindows", "Settings", "SlidingWindows", "StateSnapshot", "StateStore", "Storage",

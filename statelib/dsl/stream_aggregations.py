@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from statelib.calls import KafkasNames
 from statelib.operators.aggregation.definition import Reduce, several, single
 from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.sessions.on_close import FinalSessionAggregate
 from statelib.operators.sessions.operator import SessionAggregate
+from statelib.operators.sliding.on_close import FinalSlidingAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows
+from statelib.operators.windows.on_close import FinalWindowAggregate
 from statelib.operators.windows.operator import WindowAggregate
 
 if TYPE_CHECKING:
@@ -119,11 +122,14 @@ class StreamAggregations(KafkasNames, Generic[Aggregated]):
 
 
 def windowed_spec(
-    store: str, windows: AnyWindows, aggregator: AggregatorSpec, retention_ms: int | None
+    store: str, windows: AnyWindows, aggregator: AggregatorSpec, retention_ms: int | None, *, final: bool = False
 ) -> WindowAggregate | SlidingAggregate | SessionAggregate:
-    """The operator of an aggregation by windows of any kind."""
+    """The operator of an aggregation by windows of any kind; ``final``: it forwards final results alone."""
     if isinstance(windows, SessionWindows):
-        return SessionAggregate(store, windows, aggregator, retention_ms)
+        sessions = FinalSessionAggregate if final else SessionAggregate
+        return sessions(store, windows, aggregator, retention_ms)
     if isinstance(windows, SlidingWindows):
-        return SlidingAggregate(store, windows, aggregator, retention_ms)
-    return WindowAggregate(store, windows, aggregator, retention_ms)
+        sliding = FinalSlidingAggregate if final else SlidingAggregate
+        return sliding(store, windows, aggregator, retention_ms)
+    aligned = FinalWindowAggregate if final else WindowAggregate
+    return aligned(store, windows, aggregator, retention_ms)

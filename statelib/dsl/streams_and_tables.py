@@ -6,7 +6,7 @@ Methods that return the same kind are in `statelib.dsl.stream` and `statelib.dsl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Self, overload
 
 from statelib.calls import arguments_checked
 from statelib.dsl.branched import BranchedKStream
@@ -25,7 +25,8 @@ from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.tables.derived import ToStream
 from statelib.operators.windows.day_windows import DayWindows
-from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from statelib.operators.windows.emit_strategy import EmitStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -202,6 +203,25 @@ class _WindowedKStream(StreamAggregations["WindowedKTable"]):
     def __init__(self, grouping: Grouping, windows: AnyWindows) -> None:
         super().__init__(grouping, counts_for_nothing=not isinstance(windows, SlidingWindows))
         self._windows = windows
+        self._emits = EmitStrategy.on_window_update()
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> Self:
+        """When results are forwarded (KIP-825); changes this object, and returns it, as Kafka does.
+
+        With `EmitStrategy.on_window_close`, a window's final result is forwarded when the window closes, once; nothing
+        is forwarded before. That is what ``suppress(Suppressed.until_window_closes(...))`` does, without a buffer
+        beside the windows' store.
+
+        Raises:
+            ConfigurationError: The windows never close.
+        """
+        if emit_strategy.final and isinstance(self._windows, UnlimitedWindows):
+            raise ConfigurationError(
+                "a window without end never closes, so it has no final result",
+                next_step="leave emit_strategy() out, or aggregate by TimeWindows",
+            )
+        self._emits = emit_strategy
+        return self
 
     def distinct(self, materialized: Materialized | None = None, named: Named | None = None) -> KStream:
         """The first record of each new window, under the windowed key (KIP-655, initial proposal).
@@ -210,9 +230,15 @@ class _WindowedKStream(StreamAggregations["WindowedKTable"]):
         late for its window is dropped and counted.
 
         Raises:
-            ConfigurationError: The windows overlap or never end.
+            ConfigurationError: The windows overlap or never end, or final results are wanted (`emit_strategy`).
         """
         windows, name = self._windows, named.name if named else None
+        if self._emits.final:
+            raise ConfigurationError(
+                "distinct() forwards the first record of a window, which cannot wait for its close",
+                node=name,
+                next_step='leave emit_strategy() out, or aggregate: aggregate({"first": first("field")})',
+            )
         if not isinstance(windows, TimeWindows | DayWindows | SessionWindows) or (
             isinstance(windows, TimeWindows) and windows.advance_ms != windows.size_ms
         ):
@@ -235,7 +261,7 @@ class _WindowedKStream(StreamAggregations["WindowedKTable"]):
         store = self._builder.claim_store(self._builder.store_name_of(materialized, kind))
         name = self._builder.name_of(named, kind)
         parent = self.grouping.for_stream_aggregation(store)
-        spec = windowed_spec(store, self._windows, aggregator, options.retention_ms)
+        spec = windowed_spec(store, self._windows, aggregator, options.retention_ms, final=self._emits.final)
         self._builder.add_processor(name, [parent], spec, stores=[store])
         return WindowedKTable(self._builder, name, windows=self._windows)
 

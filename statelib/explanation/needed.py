@@ -169,7 +169,9 @@ class Needs:
         """What came in with the same source record; adds the keys of that to ``keys``."""
         rows, parent, found = self._of(node.name), self._of(node.parents[slot]), []
         keeps = isinstance(node.spec, _KEEPS_KEYS)
-        releases = isinstance(node.spec, (Suppress, JoinBuffer))
+        releases = isinstance(node.spec, (Suppress, JoinBuffer)) or (
+            isinstance(node.spec, WindowedAggregateSpec) and node.spec.final
+        )
         by = node.spec.key if isinstance(node.spec, StreamSideSpec) and slot == 0 else None
         for at, row in enumerate(chosen):
             for source in parent.by_sequence.get(int(rows.sequence[row]), ()):

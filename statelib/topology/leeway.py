@@ -24,6 +24,7 @@ from statelib.operators.tables.derived import ToStream
 from statelib.operators.tables.writer import VersionedStore
 from statelib.operators.windows.definition import SessionWindows, UnlimitedWindows
 from statelib.operators.windows.operator import WindowAggregate
+from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec
 from statelib.topology.nodes import Processor, Source
 from statelib.topology.turns import visited_in_turns
 
@@ -53,14 +54,15 @@ def with_leeway(processor: Processor, leeway: Leeway | None) -> OperatorSpec:
 def may_have_leeway(topology: Topology) -> dict[str, int]:
     """The nodes that may have leeway, by name, and how long each keeps its windows, ms; 0: it keeps none.
 
-    None has it that leads to final results of sessions, or to final results for which it matters when they come. Nor
-    has one whose store custom processors use.
+    None has it that leads to final results of sessions, to final results for which it matters when they come, or to
+    those that an aggregation gives by itself. Nor has one whose store custom processors use.
     """
     processors = [processor for sub in topology.sub_topologies for processor in sub.processors]
     finals = [p for p in processors if isinstance(p.spec, Suppress) and p.spec.suppressed.final_results]
     above = _above(topology)
     awaited = {name for p in processors if not _is_unhurried(p) for name in above[p.name]}
     cannot_wait = {p.name for p in finals if p.name in awaited or isinstance(p.spec.windows, SessionWindows)}  # type: ignore[attr-defined]
+    cannot_wait |= {p.name for p in processors if isinstance(p.spec, WindowedAggregateSpec) and p.spec.final}
     without = cannot_wait.union(*(above[name] for name in cannot_wait))
     without |= {name for sub in topology.sub_topologies for name in visited_in_turns(sub.nodes)}  # others see the store
     kept_ms = {p.name: 0 for p in finals if p.name not in without}

@@ -129,6 +129,8 @@ def _rule(spec: OperatorSpec) -> _Rule | None:
     match spec:
         case KeyAggregate() if not spec.of_table and not isinstance(spec.store, VersionedStore):
             rule = _Rule()
+        case WindowAggregate() | SessionAggregate() if spec.final:
+            rule = _Rule(("keyed",), fires=True)
         case WindowAggregate() | SessionAggregate() if spec.clock == "task":
             rule = _Rule()
         case WindowAggregate() | SessionAggregate():

@@ -44,6 +44,7 @@ KAFKAS: dict[str, str] = {
     "BufferConfig": """
         emitEarlyWhenFull maxBytes maxRecords shutDownWhenFull unbounded withLoggingDisabled withLoggingEnabled
         withMaxBytes withMaxRecords withNoBound""",
+    "EmitStrategy": "onWindowClose onWindowUpdate type",
     "TimeWindows": "advanceBy equals gracePeriodMs hashCode ofSizeAndGrace ofSizeWithNoGrace size toString windowsFor",
     "SlidingWindows": """
         equals gracePeriodMs hashCode ofTimeDifferenceAndGrace ofTimeDifferenceWithNoGrace timeDifferenceMs toString""",

@@ -125,6 +125,7 @@ OBJECTS: dict[str, Any] = {
     "DayWindows": DayWindows.of_zone_with_no_grace("UTC"),
     "Deduplicated": Deduplicated(),
     "EagerBufferConfig": BufferConfig.max_records(1),
+    "EmitStrategy": statelib.EmitStrategy.on_window_close(),
     "FailOnInvalidTimestamp": statelib.FailOnInvalidTimestamp(),
     "Grouped": Grouped.as_("g"),
     "Job": Job("job", topology()),

@@ -15,6 +15,7 @@ from statelib import (
     BufferConfig,
     DayWindows,
     Deduplicated,
+    EmitStrategy,
     Joined,
     JoinWindows,
     Materialized,
@@ -280,6 +281,24 @@ def cogrouped(builder: StreamsBuilder) -> None:
         both.windowed_by(windows_).aggregate(Materialized.as_(name)).to_stream().to(f"{name}-of-both")
 
 
+def closed_windows(builder: StreamsBuilder) -> None:
+    windows_ = TimeWindows.of_size_and_grace(minutes(2), minutes(1)).advance_by(minutes(1))
+    closed = builder.stream("sales").group_by_key().windowed_by(windows_).emit_strategy(EmitStrategy.on_window_close())
+    closed.aggregate({"n": count(), "sum": sum_("amount")}, Materialized.as_("s")).to_stream().to("out")
+
+
+def closed_sliding(builder: StreamsBuilder) -> None:
+    windows_ = SlidingWindows.of_time_difference_and_grace(timedelta(seconds=20), minutes(1))
+    closed = builder.stream("sales").group_by_key().windowed_by(windows_).emit_strategy(EmitStrategy.on_window_close())
+    closed.count(Materialized.as_("s")).to_stream().to("out")
+
+
+def closed_sessions(builder: StreamsBuilder) -> None:
+    windows_ = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=30), minutes(1))
+    closed = builder.stream("sales").group_by_key().windowed_by(windows_).emit_strategy(EmitStrategy.on_window_close())
+    closed.count(Materialized.as_("s")).to_stream().to("out")
+
+
 TOPOLOGIES = [
     plain_table,
     versioned_table,
@@ -311,6 +330,9 @@ TOPOLOGIES = [
     tables_behind_windows,
     streams_behind_sessions,
     cogrouped,
+    closed_windows,
+    closed_sliding,
+    closed_sessions,
 ]
 
 
@@ -331,6 +353,7 @@ NOT_OF_RESULTS = (picks,)
 IN_EACH_MODE = [
     *((build, "kip") for build in TOPOLOGIES),
     *((build, "kafka-4.3") for build in (sliding, sessions, final_sessions, suppressed_table, streams_outer_joined)),
+    *((build, "kafka-4.3") for build in (closed_windows, closed_sliding, closed_sessions)),
 ]
 """Those whose rows depend on the mode in both."""
 

@@ -1,6 +1,7 @@
 """``differential [--programs N] [--seed N] [--kafka VERSION]``: new random programs, in Kafka Streams and here.
 
-Of each seed there is also a program of names, of which only the topology's text is compared.
+Of each seed there is also a program of names, of which only the topology's text is compared; of every fifth one in
+which windows close.
 What differs is made as small as possible and printed with its seed; the exit code is 1 then.
 """
 
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.differential.closing import program_of as closing_of
 from tests.differential.comparison import difference, difference_of_names, smallest
 from tests.differential.generator import program_of
 from tests.differential.kafka import KafkaStreams
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _TOLD_EVERY = 250
+_CLOSING_EVERY = 5
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,6 +46,10 @@ def main(arguments: Sequence[str]) -> int:
                 different.append(seed)
                 shown = smallest(found, kafka) if len(different) <= given.most else found
                 print(f"\nprogram {seed}: {shown}", flush=True)
+            closing = difference(closing_of(seed), kafka, ways=3) if seed % _CLOSING_EVERY == 0 else None
+            if closing is not None:
+                different.append(seed)
+                print(f"\nclosing windows of {seed}: {smallest(closing, kafka)}", flush=True)
             named = difference_of_names(names_of(seed), kafka)
             if named is not None:
                 different.append(seed)

@@ -113,6 +113,7 @@ def _is_the_same_in_both(program: Program) -> bool:
     return not any(
         step.get("retention") is not None
         or step["op"] in {"suppress", "suppress_windows", "cogroup", "cogroup_windowed"}
+        or step.get("final")
         or (step["op"] == "windowed" and not _is_told_as_a_stream(program, number, step))
         or (step["op"] == "aggregate" and step["function"] != "reduce")  # what the first update replaces
         or (step["op"] == "stream_join" and step["how"] != "inner")

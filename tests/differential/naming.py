@@ -17,6 +17,7 @@ from statelib import (
     Branched,
     BufferConfig,
     Consumed,
+    EmitStrategy,
     FixedKeyProcessor,
     Grouped,
     Joined,
@@ -171,7 +172,13 @@ def _windowed(of: Any, step: Step) -> Any:
 
 def _reduce(of: Any, _: Any, step: Step) -> Any:
     functions = [min, min] if type(of).__name__ == "KGroupedTable" else [min]
-    return of.reduce(*functions, materialized=_store(step), named=_named(step))
+    return _emitting(of, step).reduce(*functions, materialized=_store(step), named=_named(step))
+
+
+def _emitting(of: Any, step: Step) -> Any:
+    if not hasattr(of, "emit_strategy"):
+        return of
+    return of.emit_strategy(EmitStrategy.on_window_close() if step.get("final") else EmitStrategy.on_window_update())
 
 
 _KEYS_VALUES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
@@ -217,8 +224,8 @@ _OPERATIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
     "group_by_key": lambda of, _, step: of.group_by_key(_grouped(step)),
     "cogroup": _cogroup,
     "windowed_by": lambda of, _, step: of.windowed_by(_WINDOWS[step["windows"]]),
-    "count": lambda of, _, step: of.count(_store(step), _named(step)),
-    "aggregate": lambda of, _, step: of.aggregate({"n": count_()}, _store(step), _named(step)),
+    "count": lambda of, _, step: _emitting(of, step).count(_store(step), _named(step)),
+    "aggregate": lambda of, _, step: _emitting(of, step).aggregate({"n": count_()}, _store(step), _named(step)),
     "reduce": _reduce,
     "suppress": _suppressed(Suppressed.until_time_limit(_MS, _UNBOUNDED)),
     "suppress_final": _suppressed(Suppressed.until_window_closes(_UNBOUNDED)),
@@ -358,8 +365,12 @@ class _Making:
             return
         op = rng.choice(["count", "reduce", "aggregate"])
         made = "windowed table" if kind == "windowed" else "table"
-        self._add({"op": op, "of": number, **self._name(), **self._store(kept=True)}, made)
-        if kind == "windowed" and self.steps[self.steps.index(self._windows_of(number))]["windows"] == "unlimited":
+        step = {"op": op, "of": number, **self._name(), **self._store(kept=True)}
+        never_closes = kind == "windowed" and self._windows_of(number)["windows"] == "unlimited"
+        if kind == "windowed" and not never_closes and rng.random() < 0.3:
+            step["final"] = True
+        self._add(step, made)
+        if never_closes:
             self.final.add(len(self.kinds) - 1)
 
     def _cogroup(self, number: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.differential.closing import program_of as closing_of
 from tests.differential.comparison import difference
 from tests.differential.generator import program_of
 
@@ -17,10 +18,18 @@ if TYPE_CHECKING:
 
 SEEDS = range(80)
 SLICED = range(4)
+CLOSING = range(24)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_program_gives_what_it_gives_in_kafka_streams(seed: int, kafka: KafkaStreams) -> None:
     found = difference(program_of(seed), kafka, ways=3, by_slices=seed in SLICED)
+    assert found is None, str(found)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", CLOSING)
+def test_windows_close_as_in_kafka_streams(seed: int, kafka: KafkaStreams) -> None:
+    found = difference(closing_of(seed), kafka, ways=3, by_slices=seed in SLICED)
     assert found is None, str(found)

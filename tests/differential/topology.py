@@ -10,6 +10,7 @@ import pyarrow as pa
 from statelib import (
     Branched,
     BufferConfig,
+    EmitStrategy,
     JoinWindows,
     Materialized,
     Named,
@@ -215,6 +216,8 @@ class _Building:
     def _windowed(self, step: Step) -> WindowedKTable:
         windows = _windows(step["windows"])
         grouped = self._of(step).group_by_key().windowed_by(windows)
+        if step.get("final"):
+            grouped.emit_strategy(EmitStrategy.on_window_close())
         match step["function"]:
             case "count":
                 return grouped.count(*_store(step))

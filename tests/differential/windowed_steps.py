@@ -25,6 +25,8 @@ def windowed(making: Making) -> bool:
     function = making.rng.choice(["count", "reduce", "aggregate"] if made.is_text else ["count", "aggregate"])
     of_keys, windows = _windows(making)
     step = {"op": "windowed", "of": made.step, "windows": windows, "function": function, **making.store(0.3)}
+    if making.rng.random() < 0.25:
+        step["final"] = making.rocksdb = True  # in memory, Kafka's stores lose other results
     return making.add(
         step, made, kind="windowed", realm=making.by_key(made), windows=(*made.windows, of_keys),
         is_text=function != "count",

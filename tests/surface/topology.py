@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from statelib import (
     BufferConfig,
     DayWindows,
+    EmitStrategy,
     Grouped,
     Joined,
     JoinWindows,
@@ -82,6 +83,7 @@ def surface() -> Topology:
     deduplication(events)
     windows(events.group_by_key())
     suppression(events.group_by_key())
+    emission(events.group_by_key())
     cogroups(events.group_by_key(), builder.stream("clicks").group_by_key())
     tables(events.group_by_key(), prices, names)
     stream_table_joins(events, prices, names)
@@ -199,6 +201,22 @@ def suppression(events: KGroupedStream) -> None:
         counts.suppress(suppressed).to_stream().to(name)
     sessions = events.windowed_by(SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30)))
     sessions.count().suppress(Suppressed.until_window_closes(UNBOUNDED)).to_stream().to("final-sessions")
+
+
+def emission(events: KGroupedStream) -> None:
+    """KIP-825: final results of windows of all kinds, columnar and per record."""
+    functions = {"n": count(), "max": max_("amount"), "id": last("id")}
+    hopping = events.windowed_by(TUMBLING.advance_by(ms(15))).emit_strategy(EmitStrategy.on_window_close())
+    hopping.aggregate(functions).to_stream().to("closed-hopping")
+    sliding = SlidingWindows.of_time_difference_and_grace(ms(25), ms(20))
+    closed = events.windowed_by(sliding).emit_strategy(EmitStrategy.on_window_close()).aggregate(functions)
+    closed.group_by("key", "value.n").reduce(lambda sum_, new: sum_ + new, lambda sum_, _: sum_).to_stream().to(
+        "closed"
+    )
+    sessions = events.windowed_by(SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30)))
+    sessions.emit_strategy(EmitStrategy.on_window_close()).aggregate_with(
+        str, lambda _, value, ids: ids + (value or {"id": "-"})["id"], lambda _, one, other: one + other, pa.string()
+    ).to_stream().to("closed-sessions")
 
 
 def cogroups(events: KGroupedStream, clicks: KGroupedStream) -> None:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from statelib import (
     BufferConfig,
     DayWindows,
+    EmitStrategy,
     FixedKeyProcessor,
     FixedKeyRecord,
     Grouped,
@@ -211,6 +212,9 @@ def windows_of_windows(results: KStream) -> None:
     grouped = results.group_by_key()
     for name, windows in WINDOWS.items():
         grouped.windowed_by(windows).count().to_stream().to(f"{name}-again")
+    for name in ("tumbling", "sliding", "sessions"):
+        closed = grouped.windowed_by(WINDOWS[name]).emit_strategy(EmitStrategy.on_window_close())  # type: ignore[attr-defined]
+        closed.count().to_stream().to(f"{name}-closed-again")
     final = grouped.windowed_by(WINDOWS["tumbling"]).count().suppress(Suppressed.until_window_closes(UNBOUNDED))
     final.to_stream().to("final-again")
     final.to_stream().group_by_key().count().to_stream().to("final-counted")

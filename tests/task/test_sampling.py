@@ -13,6 +13,7 @@ import pytest
 
 from statelib import (
     BufferConfig,
+    EmitStrategy,
     Materialized,
     SessionWindows,
     Stores,
@@ -123,6 +124,8 @@ def sampled_from_the_source() -> Topology:
         "final"
     )
     grouped.windowed_by(SESSIONS).count().suppress(FINAL).to_stream().to("sessions")
+    closed = grouped.windowed_by(SESSIONS).emit_strategy(EmitStrategy.on_window_close()).count()
+    closed.to_stream().to("closed-sessions")
     store = Stores.persistent_versioned_key_value_store("prices-store", ms(60))
     prices = builder.table("prices", Materialized.as_(store))
     joined = events.left_join(prices, {"amount": "left.amount", "price": "right.amount"})

@@ -12,6 +12,7 @@ import pytest
 from statelib import (
     BufferConfig,
     ConfigurationError,
+    EmitStrategy,
     Materialized,
     Named,
     SessionWindows,
@@ -45,18 +46,21 @@ def records(seed: int, count: int) -> Rows:
     return [(f"k{rng.integers(9)}", {"x": int(rng.integers(100))}, int(time[row])) for row in range(count)]
 
 
-def final_counts(kind: Literal["tumbling", "sliding", "sessions", "time limit"]) -> Topology:
+def final_counts(kind: Literal["tumbling", "sliding", "sessions", "time limit"], *, on_close: bool = False) -> Topology:
+    """``on_close``: the aggregation gives the final results by itself."""
     builder = StreamsBuilder("job")
     stream = builder.stream("events").group_by_key()
+    windowed: Any
     if kind == "sessions":
-        sessions = SessionWindows.of_inactivity_gap_and_grace(MINUTE, 30 * MINUTE)
-        counts = stream.windowed_by(sessions).count(Materialized.as_("counts"))
+        windowed = stream.windowed_by(SessionWindows.of_inactivity_gap_and_grace(MINUTE, 30 * MINUTE))
     elif kind == "sliding":
-        sliding = SlidingWindows.of_time_difference_and_grace(MINUTE, 30 * MINUTE)
-        counts = stream.windowed_by(sliding).count(Materialized.as_("counts"))
+        windowed = stream.windowed_by(SlidingWindows.of_time_difference_and_grace(MINUTE, 30 * MINUTE))
     else:
-        windows = TimeWindows.of_size_and_grace(MINUTE, 30 * MINUTE)
-        counts = stream.windowed_by(windows).count(Materialized.as_("counts"))
+        windowed = stream.windowed_by(TimeWindows.of_size_and_grace(MINUTE, 30 * MINUTE))
+    if on_close:
+        windowed.emit_strategy(EmitStrategy.on_window_close()).count(Materialized.as_("counts")).to_stream().to("out")
+        return builder.build()
+    counts = windowed.count(Materialized.as_("counts"))
     wait = Suppressed.until_time_limit(20 * MINUTE, BufferConfig.unbounded())
     counts.suppress(wait if kind == "time limit" else FINAL).to_stream().to("out")
     return builder.build()
@@ -99,11 +103,17 @@ def gauge(staged: Staged, name: str) -> int:
     return sum(metrics.gauges.get(name, 0) for task in staged.tasks for metrics in task.metrics.values())
 
 
-@pytest.mark.parametrize("kind", ["tumbling", "sliding", "sessions", "time limit"])
-def test_it_lets_go_what_a_record_from_the_far_future_would(tmp_path: Path, kind: Any) -> None:
-    rows = records(1, 150)
-    future = replayed(tmp_path / "future", final_counts(kind), [None], [*rows, ("k0", {"x": 0}, FAR)], partitions=1)
-    pipeline = replayed(tmp_path / "sealed", final_counts(kind), [], rows, partitions=1)
+@pytest.mark.parametrize(
+    ("kind", "on_close"),
+    [
+        *((kind, False) for kind in ("tumbling", "sliding", "sessions", "time limit")),
+        *((kind, True) for kind in ("tumbling", "sliding", "sessions")),
+    ],
+)
+def test_it_lets_go_what_a_record_from_the_far_future_would(tmp_path: Path, kind: Any, on_close: bool) -> None:
+    rows, topology = records(1, 150), final_counts(kind, on_close=on_close)
+    future = replayed(tmp_path / "future", topology, [None], [*rows, ("k0", {"x": 0}, FAR)], partitions=1)
+    pipeline = replayed(tmp_path / "sealed", topology, [], rows, partitions=1)
     staged = pipeline.run(end_of_input="seal")
     assert isinstance(staged, Staged)
     assert pipeline.output("out") == future.output("out")
@@ -126,7 +136,7 @@ def test_open_windows_are_counted_and_so_are_those_that_are_sealed(tmp_path: Pat
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("topology", [final_counts("tumbling"), two_levels()])
+@pytest.mark.parametrize("topology", [final_counts("tumbling"), final_counts("sessions", on_close=True), two_levels()])
 def test_it_does_not_matter_how_the_input_was_cut(tmp_path: Path, topology: Topology) -> None:
     rows, outputs = records(2, 300), []
     for number, (cuts, settings) in enumerate([

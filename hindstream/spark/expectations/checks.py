@@ -17,6 +17,7 @@ from statelib.commits.run.audit import LEDGER_SCHEMA
 from statelib.operators.stateless.operator import Filter, MapValues, Peek
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable, ToStream
+from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec
 from statelib.storage.transfers import look_ahead
 from statelib.topics.parquet.schema import HEADERS_COLUMN
 from statelib.topology import Processor, Sink
@@ -126,18 +127,17 @@ def _suite(topic: str, checks: Sequence[Check], columns: Sequence[Column]) -> Su
 
 
 def _has_final_results(topology: Topology, topic: str) -> bool:
-    """Whether the sink gets what a `Suppress` until windows close lets go, under the same keys and once at most."""
+    """Whether the sink gets final results of windows, under the same keys and once at most."""
     nodes = {node.name: node for node in topology.nodes}
     sink = next(node for node in topology.nodes if isinstance(node, Sink) and node.topic == topic)
     node = nodes[sink.parents[0]]
     while isinstance(node, Processor) and isinstance(node.spec, _KEEPS_KEYS):
         node = nodes[node.parents[0]]
-    return (
-        isinstance(node, Processor)
-        and len(sink.parents) == 1
-        and isinstance(node.spec, Suppress)
-        and node.spec.suppressed.final_results
-    )
+    if not isinstance(node, Processor) or len(sink.parents) > 1:
+        return False
+    if isinstance(node.spec, Suppress):
+        return node.spec.suppressed.final_results
+    return isinstance(node.spec, WindowedAggregateSpec) and node.spec.final
 
 
 def _check(columns: Sequence[Column], type_: str, /, **kwargs: Any) -> Check:

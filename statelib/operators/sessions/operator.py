@@ -94,10 +94,14 @@ class SessionAggregate(WindowedAggregateSpec):
         """How long after its end a session is seen and stored."""
         return self.windows.seen_ms(self.kept_ms, semantics)
 
+    def stored_ms(self, semantics: Semantics) -> int:
+        """How long after its end a session is stored."""
+        return self.seen_ms(semantics)
+
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the session store."""
-        seen_ms = {mode: self.seen_ms(mode) for mode in get_args(Semantics)}
-        settings = {**settings_of(self.describe()), "seen_ms": seen_ms}
+        seen_ms = {mode: self.stored_ms(mode) for mode in get_args(Semantics)}
+        settings = {**settings_of(self.describe(), "emit"), "seen_ms": seen_ms}
         return (StoreSpec(self.store, "session", SessionStore.families(self.store), settings),)
 
 
@@ -109,18 +113,20 @@ class RunningSessionAggregate:
         self._context = context
         self._metrics = context.metrics
         self._aggregator = spec.aggregator.build(context.node, context.metrics)
-        retention_ms = spec.seen_ms(context.semantics)
         self._store = SessionStore(
             context.backend,
             spec.store,
-            retention_ms=retention_ms,
+            retention_ms=spec.stored_ms(context.semantics),
             stream_time=context.clock("store_time"),
             metrics=context.metrics,
         )
         self._changelog = context.changelogs.get(spec.store)
         self._streams = CogroupedStreams(context, count_of_streams(spec.aggregator), spec.clock)
         self._slots = SessionSlots(
-            spec.windows.gap_ms, spec.windows.grace_period_ms, retention_ms, context.clock("store_time")
+            spec.windows.gap_ms,
+            spec.windows.grace_period_ms,
+            spec.seen_ms(context.semantics),
+            context.clock("store_time"),
         )
         self._start_over()
 
@@ -135,8 +141,8 @@ class RunningSessionAggregate:
         key_code = key_codes(batch, self._context)
         self._aggregator.prepare(batch)  # of no records too: they have types
         self._forget_dead()
-        self._load(key_code, batch.timestamp)
         clock = self._streams.stream_times(batch, key_code, uptake)
+        self._load(key_code, batch.timestamp, clock)
         step = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
         pieces = []
         done = 0
@@ -150,16 +156,26 @@ class RunningSessionAggregate:
         self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
         return self._updates(batch, pieces)
 
-    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64]) -> None:
-        """Brings the stored sessions of keys here, unless all their records are past everything that is stored."""
+    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], clock: NDArray[np.int64]) -> None:
+        """Brings the stored sessions of keys here, unless all their records are past everything that is stored.
+
+        Args:
+            key_code: int64, of all records.
+            timestamp: int64, ms.
+            clock: int64, the stream time at each record, ms.
+        """
+        del clock
+        reaching = (key_code >= 0) & (timestamp - self._spec.windows.gap_ms <= self._store.newest_stored)
+        self._load_keys(key_code[reaching])
+
+    def _load_keys(self, key_code: NDArray[np.int64]) -> None:
         keys = self._context.keys
         self._slots.reserve_keys(len(keys))
         schema = self._aggregator.schema
         if schema is None:
             return
         self._store.header.check(schema)
-        reaching = (key_code >= 0) & (timestamp - self._spec.windows.gap_ms <= self._store.newest_stored)
-        codes = self._slots.not_asked_for(key_code[reaching])
+        codes = self._slots.not_asked_for(key_code)
         index, sessions = self._store.load(keys.take(codes).to_pylist() if len(codes) else [])
         if len(index) == 0:
             return
@@ -226,7 +242,7 @@ class RunningSessionAggregate:
 
     def _alive(self) -> NDArray[np.bool_]:
         sessions = self._slots.sessions
-        alive: NDArray[np.bool_] = (sessions["alive"] == 1) & (sessions["end"] > self._slots.last_expired_end)
+        alive: NDArray[np.bool_] = (sessions["alive"] == 1) & (sessions["end"] > self._store.last_expired_end)
         return alive
 
     def _forget_dead(self) -> None:

@@ -177,6 +177,17 @@ class SessionStore:
             chosen = pa.array(keep)
             yield SessionBounds(keys.filter(chosen), start[keep], ends[keep]), rows.filter(chosen)
 
+    def ending(self, after_ms: int, until_ms: int | None) -> Iterator[pa.Array]:
+        """The serialised keys of sessions that end after ``after_ms`` and until ``until_ms``, some thousand at a time.
+
+        Those of sessions that are out of retention too, until the next `expire`; None: they end at any time.
+        """
+        first_ms, last_ms = max(after_ms + 1, 0), self.newest_stored if until_ms is None else until_ms
+        if first_ms <= min(last_ms, self.newest_stored):
+            ends = encode_end_key(first_ms), encode_end_key(last_ms + 1)
+            for raws, _ in scan_columns(self._backend, self._by_end, *ends):
+                yield decode_end_keys(raws, self._name)[0]
+
     def put(self, session: SessionRow, write: WriteBatch) -> None:
         """Sets a session. One that is out of retention is refused and counted."""
         self.stream_time = max(self.stream_time, session.end_ms)

@@ -95,7 +95,7 @@ class SlidingAggregate(WindowedAggregateSpec):
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
         seen_ms = {mode: self.seen_ms(mode) for mode in get_args(Semantics)}
-        settings = {**settings_of(self.describe()), "on_grid": False, "seen_ms": seen_ms}
+        settings = {**settings_of(self.describe(), "emit"), "on_grid": False, "seen_ms": seen_ms}
         return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
 
@@ -125,7 +125,7 @@ class RunningSlidingAggregate:
         clock = self._streams.stream_times(batch, np.where(skipped, NULL_KEY, key_code), uptake)
         self._aggregator.prepare(batch)  # of no records too: they have types
         self._forget_expired()
-        self._load(key_code[~skipped], batch.timestamp[~skipped])
+        self._load(key_code[~skipped], batch.timestamp[~skipped], clock)
         step = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
         pieces = []
         done = 0
@@ -140,16 +140,26 @@ class RunningSlidingAggregate:
         self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
         return self._updates(batch, pieces)
 
-    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64]) -> None:
-        """Brings the stored windows of keys here, unless all their records are past everything that is stored."""
+    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], clock: NDArray[np.int64]) -> None:
+        """Brings the stored windows of keys here, unless all their records are past everything that is stored.
+
+        Args:
+            key_code: int64, of the records that count.
+            timestamp: int64, theirs, ms.
+            clock: int64, the stream time at each record, ms.
+        """
+        del clock
+        reaching = timestamp - 2 * self._spec.windows.time_difference_ms <= self._store.newest_stored
+        self._load_keys(key_code[reaching])
+
+    def _load_keys(self, key_code: NDArray[np.int64]) -> None:
         keys = self._context.keys
         self._slots.reserve_keys(len(keys))
         schema = self._aggregator.schema
         if schema is None:
             return
         self._store.header.check(schema)
-        reaching = timestamp - 2 * self._spec.windows.time_difference_ms <= self._store.newest_stored
-        codes = self._slots.not_asked_for(key_code[reaching])
+        codes = self._slots.not_asked_for(key_code)
         index, windows = self._store.load_keys(keys.take(codes).to_pylist() if len(codes) else [])
         if len(index) == 0:
             return

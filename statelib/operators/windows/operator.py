@@ -91,7 +91,7 @@ class WindowAggregate(WindowedAggregateSpec):
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
         seen_ms = dict.fromkeys(get_args(Semantics), self.kept_ms)
-        settings = {**settings_of(self.describe()), "on_grid": True, "seen_ms": seen_ms}
+        settings = {**settings_of(self.describe(), "emit"), "on_grid": True, "seen_ms": seen_ms}
         return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
 
@@ -147,12 +147,7 @@ class RunningWindowAggregate:
         self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
             return self._nothing(batch)
-        forgotten = self._forgotten(rows, slots) if self._streams.have_own_clocks else 0
-        first_new = self._reserve_and_load(forgotten)
-        self._opened = len(self._memory) - first_new
-        opened = self._memory.slots.window[first_new:]  # the others have moved the clock when they were opened
-        newest = int(self._grid.start_of(opened).max(initial=NO_TIMESTAMP))
-        self._store.stream_time = self._context.clocks["store_time"] = max(self._store.stream_time, newest)
+        first_new = self._open(self._forgotten(rows, slots) if self._streams.have_own_clocks else 0)
         if self._condensed is not None:
             passage = self._pass_on(self._condensed, batch, rows, slots, stream_time, first_new)
             return replace(self._nothing(batch), passage=passage)
@@ -162,6 +157,15 @@ class RunningWindowAggregate:
         if self._changelog is not None:
             self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
         return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
+
+    def _open(self, forgotten: int = 0) -> int:
+        """Makes room for the slots that this batch has opened: see `_reserve_and_load`. The store's clock moves on."""
+        first_new = self._reserve_and_load(forgotten)
+        self._opened = len(self._memory) - first_new
+        opened = self._memory.slots.window[first_new:]  # the others have moved the clock when they were opened
+        newest = int(self._grid.start_of(opened).max(initial=NO_TIMESTAMP))
+        self._store.stream_time = self._context.clocks["store_time"] = max(self._store.stream_time, newest)
+        return first_new
 
     def _nothing(self, batch: Batch) -> Batch:
         none, result = np.empty(0, dtype=np.int64), pa.nulls(0, self._aggregator.result_type)

@@ -38,6 +38,8 @@ class WindowedAggregateSpec:
     """
 
     operator: ClassVar[str]
+    final: ClassVar[bool] = False
+    """Whether final results alone are forwarded (`statelib.operators.windows.final_results`)."""
 
     store: str
     windows: AnyWindows

@@ -13,6 +13,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.BranchedKStream;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
@@ -498,10 +499,12 @@ final class NamingProgram {
     if (of instanceof KGroupedTable) {
       return aggregated((KGroupedTable<Object, Object>) of, step, named);
     }
+    EmitStrategy strategy =
+        step.path("final").asBoolean() ? EmitStrategy.onWindowClose() : EmitStrategy.onWindowUpdate();
     if (of instanceof TimeWindowedKStream) {
-      return aggregated((TimeWindowedKStream<Object, Object>) of, step, named);
+      return aggregated(((TimeWindowedKStream<Object, Object>) of).emitStrategy(strategy), step, named);
     }
-    return aggregated((SessionWindowedKStream<Object, Object>) of, step, named);
+    return aggregated(((SessionWindowedKStream<Object, Object>) of).emitStrategy(strategy), step, named);
   }
 
   private static Object aggregated(KGroupedStream<Object, Object> of, JsonNode step, Named named) {

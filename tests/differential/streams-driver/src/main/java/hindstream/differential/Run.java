@@ -19,6 +19,7 @@ import org.apache.kafka.streams.test.TestRecord;
 final class Run {
   private static final String EMIT_INTERVAL =
       "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__";
+  private static final String EMIT_INTERVAL_OF_WINDOWS = "__emit.interval.ms.kstreams.windowed.aggregation__";
 
   private static final KeySerde KEYS = new KeySerde();
   private static final ValueSerde VALUES = new ValueSerde();
@@ -85,6 +86,7 @@ final class Run {
     settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, ValueSerde.class);
     settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);
     settings.put(EMIT_INTERVAL, 0L);
+    settings.put(EMIT_INTERVAL_OF_WINDOWS, 0L);
     if (!program.path("rocksdb").asBoolean()) {
       settings.put(
           StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG,

@@ -3,6 +3,7 @@ package hindstream.differential;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
@@ -39,6 +40,7 @@ final class WindowedSteps {
   }
 
   private static KTable<?, ?> ofTime(TimeWindowedKStream<Object, Object> windowed, JsonNode step) {
+    windowed = windowed.emitStrategy(strategy(step));
     boolean kept = step.hasNonNull("store");
     return switch (step.get("function").asText()) {
       case "count" ->
@@ -63,6 +65,7 @@ final class WindowedSteps {
   }
 
   private static KTable<?, ?> ofSessions(SessionWindowedKStream<Object, Object> windowed, JsonNode step) {
+    windowed = windowed.emitStrategy(strategy(step));
     boolean kept = step.hasNonNull("store");
     return switch (step.get("function").asText()) {
       case "count" ->
@@ -87,6 +90,10 @@ final class WindowedSteps {
                   (key, value, aggregate) -> Functions.added(aggregate, value),
                   (key, one, other) -> Functions.merged(one, other));
     };
+  }
+
+  private static EmitStrategy strategy(JsonNode step) {
+    return step.path("final").asBoolean() ? EmitStrategy.onWindowClose() : EmitStrategy.onWindowUpdate();
   }
 
   private static Duration duration(JsonNode windows, String which) {

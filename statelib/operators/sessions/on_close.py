@@ -1,0 +1,129 @@
+"""Final results of sessions: see `statelib.operators.windows.final_results`.
+
+The timestamp of a result is the end of its session. A session that has closed may still be joined by a record that is
+not too late itself; the longer session is another window, and has a final result of its own.
+
+The shipped library (``semantics="kafka-4.3"``) looks for the sessions that a record closes when it has put the record's
+own into the store. That has then dropped segments out of retention: if stream time leaps, results are lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from statelib.operators.aggregation.accumulators.kernel import NO_UPDATE
+from statelib.operators.sessions.operator import RunningSessionAggregate, SessionAggregate
+from statelib.operators.windows.final_results import ClosedWindows, FinalResults, store_times
+from statelib.records.key_column import Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.operators.base import OperatorContext
+    from statelib.operators.windows.windowed_aggregate import Piece
+    from statelib.records.batch import Batch
+    from statelib.settings.semantics import Semantics
+
+_SHORTEST_SEGMENT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class FinalSessionAggregate(SessionAggregate):
+    """Aggregates by key and session, and forwards final results alone."""
+
+    final: ClassVar[bool] = True
+
+    def build(self, context: OperatorContext) -> RunningFinalSessionAggregate:
+        """The running operator."""
+        return RunningFinalSessionAggregate(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {**SessionAggregate.describe(self), "emit": "on_window_close"}
+
+    def stored_ms(self, semantics: Semantics) -> int:
+        """How long after its end a session is stored: until it has closed, if it is not seen any more."""
+        return SessionAggregate.seen_ms(self, semantics) + (semantics != "kip")
+
+    @property
+    def segment_ms(self) -> int:
+        """How long a segment of the shipped library's store is (``RocksDbTimeOrderedSessionBytesStoreSupplier``)."""
+        return max(self.kept_ms // 2, _SHORTEST_SEGMENT_MS)
+
+
+class RunningFinalSessionAggregate(RunningSessionAggregate):
+    """A running `FinalSessionAggregate`."""
+
+    _spec: FinalSessionAggregate
+
+    def __init__(self, spec: FinalSessionAggregate, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self._finals = FinalResults(
+            context,
+            spec.windows.of_keys,
+            wait_ms=spec.windows.final_after_ms("kip"),
+            by_end=True,
+            needs_prior=spec.needs_prior,
+        )
+        self._clock = np.empty(0, dtype=np.int64)
+        self._closing = (self._finals.closed_ms, self._finals.closed_ms)
+        self._before_ms = 0  # the store's clock before the batch
+
+    def seal(self, nothing: Sequence[Batch]) -> Batch:
+        """See `HoldingOperator`: the sessions that are open."""
+        (batch,) = nothing
+        after_ms = self._finals.closed_ms
+        self._bring_back(after_ms, None)
+        return self._finals.sealed(self._closed(after_ms, None), batch)
+
+    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], clock: NDArray[np.int64]) -> None:
+        """See the class that this is made of; also brings the sessions of keys here of which one closes."""
+        super()._load(key_code, timestamp, clock)
+        self._clock, self._before_ms = clock, self._store.stream_time
+        self._closing = self._finals.close(clock)
+        self._bring_back(*self._closing)
+
+    def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
+        """Brings the sessions of keys here of which a stored one ends after ``after_ms``, until ``until_ms``."""
+        for keys in self._store.ending(after_ms, until_ms):
+            self._load_keys(self._context.keys.encode(keys))
+
+    def _updates(self, batch: Batch, pieces: list[Piece]) -> Batch:
+        """The final results of the sessions that the records close."""
+        self._metrics.records_out -= sum(len(emissions) for emissions, _, _ in pieces)
+        self._overwrite()
+        closed = self._closed(*self._closing)
+        if self._context.semantics != "kip" and len(closed):
+            emissions = np.concatenate([emissions for emissions, _, _ in pieces])
+            put = emissions[emissions["update"] != NO_UPDATE]
+            rows, end = (np.ascontiguousarray(put[name]) for name in ("row", "end"))
+            at = self._finals.closing_rows(closed.due, self._clock)
+            live_ms = np.maximum(store_times(rows, end, at, self._before_ms) - self._spec.kept_ms, 0)
+            found = closed.windows.end // self._spec.segment_ms >= live_ms // self._spec.segment_ms
+            closed = closed.known(found, self._metrics)
+        return self._finals.forwarded(closed, batch, self._clock)
+
+    def _overwrite(self) -> None:
+        """Where sessions have been made anew that are not seen any more, the last one of the same bounds stays."""
+        sessions = self._slots.sessions
+        hidden = np.flatnonzero((sessions["alive"] == 1) & (sessions["end"] <= self._slots.last_expired_end))
+        if len(hidden) > 1:
+            latest_first = sessions[hidden[::-1]][["key_code", "start", "end"]]
+            _, kept = np.unique(latest_first, return_index=True)
+            sessions["alive"][np.delete(hidden[::-1], kept)] = 0
+
+    def _closed(self, after_ms: int, until_ms: int | None) -> ClosedWindows:
+        """The sessions that end after ``after_ms`` and until ``until_ms`` (None: any time), all of them in memory."""
+        sessions = self._slots.sessions
+        ending = (sessions["alive"] == 1) & (sessions["end"] > after_ms)
+        if until_ms is not None:
+            ending &= sessions["end"] <= until_ms
+        slots = np.flatnonzero(ending)
+        code, start, end = (np.ascontiguousarray(sessions[name][slots]) for name in ("key_code", "start", "end"))
+        value = self._aggregator.results(slots)
+        return ClosedWindows(code, Windows(start, end), end + self._finals.wait_ms, end, value)

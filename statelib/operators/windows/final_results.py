@@ -1,0 +1,161 @@
+"""Final results: windows are forwarded when they close, each once (Kafka's ``EmitStrategy.onWindowClose``, KIP-825).
+
+The record with which stream time passes a window's end and its grace period closes it. All that a record closes is
+forwarded behind what the record has changed, in order of time, then of the bytes of the keys. No record changes a
+window any more that has closed, so what the aggregation has at the end of a batch is what it had when they closed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.records.batch import Batch
+from statelib.records.key_column import KeyColumn, WindowedKeys
+from statelib.records.key_ranks import key_ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.columns.windowed_type import KeyWindows
+    from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.operators.base import OperatorContext
+    from statelib.records.key_column import Windows
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedWindows:
+    """Some windows that have closed, in any order; columns of one length.
+
+    Attributes:
+        key_code: int64, of their keys, which may be windowed themselves.
+        windows: Their bounds.
+        due: int64, the stream time at which each closes, ms.
+        timestamp: int64, of the results, ms.
+        value: The results.
+    """
+
+    key_code: NDArray[np.int64]
+    windows: Windows
+    due: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
+    value: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.due)
+
+    def known(self, found: NDArray[np.bool_], metrics: NodeMetrics) -> ClosedWindows:
+        """Those that the shipped library finds in its store; the results of the others are lost, and counted."""
+        metrics.count("lost-final-result", len(self) - int(np.count_nonzero(found)))
+        bounds = type(self.windows)(self.windows.start[found], self.windows.end[found])
+        value = self.value.filter(pa.array(found))
+        return ClosedWindows(self.key_code[found], bounds, self.due[found], self.timestamp[found], value)
+
+
+class FinalResults:
+    """What closes with each batch.
+
+    Args:
+        context: The operator's.
+        of_keys: What is known of the windows of the results' keys.
+        wait_ms: How long after its end, in stream time, a window closes.
+        by_end: Whether windows that a record closes go by their ends, then by their starts; else by their starts.
+        needs_prior: Whether updates carry the value that they replace: final results replace nothing.
+    """
+
+    def __init__(
+        self, context: OperatorContext, of_keys: KeyWindows, *, wait_ms: int, by_end: bool, needs_prior: bool
+    ) -> None:
+        self._context = context
+        self._of_keys = of_keys
+        self.wait_ms = wait_ms
+        self._by_end = by_end
+        self._needs_prior = needs_prior
+        self.closed_ms = context.clock() - wait_ms
+        """All windows that end until then have closed."""
+
+    def close(self, clock: NDArray[np.int64]) -> tuple[int, int]:
+        """Takes up the stream times of a batch's records (int64, ms, ascending).
+
+        Returns:
+            After which time the windows that close with them end, and until which, ms.
+        """
+        after_ms = self.closed_ms
+        if len(clock):
+            self.closed_ms = int(clock[-1]) - self.wait_ms
+        return after_ms, self.closed_ms
+
+    def closing_rows(self, due: NDArray[np.int64], clock: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, the record that closes each window: the first one at whose stream time (``clock``) it is ``due``."""
+        return np.searchsorted(clock, due)
+
+    def forwarded(self, closed: ClosedWindows, batch: Batch, clock: NDArray[np.int64]) -> Batch:
+        """The results of windows that a batch's records close, with their headers.
+
+        Args:
+            closed: The windows.
+            batch: The records.
+            clock: int64, the stream time at each record, ms, ascending.
+        """
+        rows = self.closing_rows(closed.due, clock)
+        order = self._order(rows, closed)
+        rows = rows[order]
+        return self._batch(closed, order, batch, batch.sequence[rows], batch.headers_at(pa.array(rows)))
+
+    def sealed(self, closed: ClosedWindows, nothing: Batch) -> Batch:
+        """The results of windows that close as if stream time went on for ever; see `HoldingOperator.seal`."""
+        order = self._order(closed.due, closed)
+        headers = None if nothing.headers is None else pa.nulls(len(order), nothing.headers.type)
+        return self._batch(closed, order, nothing, closed.due[order], headers)
+
+    def _order(self, first: NDArray[np.int64], closed: ClosedWindows) -> NDArray[np.int64]:
+        windows, ranks = closed.windows, key_ranks(closed.key_code, self._context.keys)
+        time = (windows.start, windows.end) if self._by_end else (windows.start,)
+        order: NDArray[np.int64] = np.lexsort((ranks, *time, first))
+        return order
+
+    def _batch(
+        self,
+        closed: ClosedWindows,
+        order: NDArray[np.int64],
+        like: Batch,
+        sequence: NDArray[np.int64],
+        headers: pa.Array | None,
+    ) -> Batch:
+        """The results, in order; ``like``: has the type of the keys."""
+        self._context.metrics.records_out += len(order)
+        self._context.metrics.count("emit-final-records", len(order))
+        codes, windows = closed.key_code[order], closed.windows
+        bounds = type(windows)(windows.start[order], windows.end[order])
+        keys = KeyColumn.deserialized(self._context.keys.take(codes), like.keys.type)
+        value = closed.value.take(pa.array(order))
+        return Batch(
+            keys=WindowedKeys(keys, bounds, self._of_keys, codes),
+            key_code=None,
+            value=value,
+            timestamp=closed.timestamp[order],
+            sequence=sequence,
+            prior=pa.nulls(len(order), value.type) if self._needs_prior else None,
+            headers=headers,
+        )
+
+
+def store_times(
+    rows: NDArray[np.int64], times: NDArray[np.int64], at: NDArray[np.int64], before_ms: int
+) -> NDArray[np.int64]:
+    """The clock of a store after some records, all that they have put included.
+
+    Args:
+        rows: int64, ascending, by window that was put: the record.
+        times: int64, the window's time by which the store goes, ms.
+        at: int64, the records that are asked for.
+        before_ms: The clock before the first record.
+
+    Returns:
+        int64, ms, by record that is asked for.
+    """
+    clock = np.maximum.accumulate(np.concatenate([[before_ms], times]))
+    return clock[np.searchsorted(rows, at, side="right")]

@@ -1,0 +1,123 @@
+"""Final results of time windows: see `statelib.operators.windows.final_results`.
+
+The shipped library (``semantics="kafka-4.3"``) looks for the windows that a record closes when it has put the record's
+own into the store, which has then forgotten those out of retention: if stream time leaps, results are lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
+from statelib.operators.key_codes import key_codes
+from statelib.operators.windows.final_results import ClosedWindows, FinalResults, store_times
+from statelib.operators.windows.operator import RunningWindowAggregate, WindowAggregate
+from statelib.records.batch import NO_TIMESTAMP
+from statelib.records.key_column import Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Batch, Uptake
+
+
+@dataclass(frozen=True, slots=True)
+class FinalWindowAggregate(WindowAggregate):
+    """Aggregates by key and time window, and forwards final results alone."""
+
+    final: ClassVar[bool] = True
+
+    def build(self, context: OperatorContext) -> RunningFinalWindowAggregate:
+        """The running operator."""
+        return RunningFinalWindowAggregate(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {**WindowAggregate.describe(self), "emit": "on_window_close"}
+
+
+class RunningFinalWindowAggregate(RunningWindowAggregate):
+    """A running `FinalWindowAggregate`."""
+
+    def __init__(self, spec: FinalWindowAggregate, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self._finals = FinalResults(
+            context,
+            spec.windows.of_keys,
+            wait_ms=spec.windows.final_after_ms("kip"),
+            by_end=False,
+            needs_prior=spec.needs_prior,
+        )
+
+    def condense(self) -> None:
+        """See `CondensingOperator`: it has no updates to leave out."""
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The final results of the windows that the records close."""
+        (batch,) = inputs
+        key_code = key_codes(batch, self._context)
+        rows, slots, clock = self._accept(batch, key_code, uptake)
+        self._metrics.records_out -= len(rows)
+        self._aggregator.prepare(batch)  # of no records too: they have types
+        after_ms, until_ms = self._finals.close(clock)
+        self._bring_back(after_ms, until_ms)
+        before_ms = self._store.stream_time
+        self._open()
+        self._update(batch, rows, slots)
+        closed = self._closed(after_ms, until_ms)
+        if self._context.semantics != "kip":
+            at = self._finals.closing_rows(closed.due, clock)
+            forgotten_ms = store_times(rows, self._memory.start(slots), at, before_ms) - self._spec.kept_ms
+            closed = closed.known(closed.windows.start >= forgotten_ms, self._metrics)
+        return self._finals.forwarded(closed, batch, clock)
+
+    def seal(self, nothing: Sequence[Batch]) -> Batch:
+        """See `HoldingOperator`: the windows that are open."""
+        (batch,) = nothing
+        after_ms = self._finals.closed_ms
+        self._bring_back(after_ms, None)
+        self._open()
+        return self._finals.sealed(self._closed(after_ms, None), batch)
+
+    def _update(self, batch: Batch, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
+        removed = NONE_REMOVED
+        if self._changelog is None and isinstance(self._aggregator, ColumnarAggregator):
+            self._aggregator.add(rows, slots)
+        else:
+            _, removed = self._aggregator.walk(rows, slots, remembers=self._changelog is not None)
+        timestamp = self._memory.touch(rows, slots, batch, removed)
+        if self._changelog is not None:
+            self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
+
+    def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
+        """Gives slots to the stored windows that end after ``after_ms`` and until ``until_ms`` (None: any time)."""
+        first_ms = self._start_of(self._grid.last_ended(after_ms) + 1)
+        end_ms = self._store.newest_stored + 1
+        if until_ms is not None:
+            end_ms = min(end_ms, self._start_of(self._grid.last_ended(until_ms) + 1))
+        for some in self._store.lying(None, first_ms, end_ms) if first_ms < end_ms else ():
+            codes, ones = self._context.keys.encode(some.keys), np.ones(len(some), dtype=np.int64)
+            self._memory.slots.find(codes, self._grid.numbers_of(some.start), ones, len(some))
+
+    def _start_of(self, number: int) -> int:
+        return int(self._grid.start_of(np.array([max(number, 0)]))[0])
+
+    def _closed(self, after_ms: int, until_ms: int | None) -> ClosedWindows:
+        """The windows that end after ``after_ms`` and until ``until_ms`` (None: any time), all of them in memory."""
+        slots = self._memory.ending(after_ms, until_ms)
+        slots = slots[self._memory.timestamp[slots] != NO_TIMESTAMP]
+        start, end = self._memory.start(slots), self._memory.end(slots)
+        return ClosedWindows(
+            self._memory.key_code(slots),
+            Windows(start, end),
+            end + self._finals.wait_ms,
+            self._memory.timestamp[slots],
+            self._aggregator.results(slots),
+        )
