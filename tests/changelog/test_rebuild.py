@@ -272,7 +272,7 @@ def cogrouped(builder: StreamsBuilder) -> None:
     """Streams in one store, by key, in versions, and by windows of which each kind has its own bytes."""
     sales = builder.stream("sales")
     few = sales.filter(pc.field("value", "note") == "x").group_by_key()
-    both = sales.group_by_key().cogroup({"n": count(), "mean": mean_("amount")}).cogroup(few, {"few": sum_("amount")})
+    both = sales.group_by_key().cogroup({"n": count(), "sum": sum_("amount")}).cogroup(few, {"few": sum_("amount")})
     supplier = Stores.persistent_versioned_key_value_store("versions", minutes(4))
     sessions_ = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=30), minutes(1))
     both.aggregate(Materialized.as_("s")).to_stream().to("out")

@@ -96,7 +96,8 @@ class RunningFinalSessionAggregate(RunningSessionAggregate):
     def _updates(self, batch: Batch, pieces: list[Piece]) -> Batch:
         """The final results of the sessions that the records close."""
         self._metrics.records_out -= sum(len(emissions) for emissions, _, _ in pieces)
-        self._overwrite()
+        if self._context.semantics != "kip":
+            self._overwrite()
         closed = self._closed(*self._closing)
         if self._context.semantics != "kip" and len(closed):
             emissions = np.concatenate([emissions for emissions, _, _ in pieces])
@@ -109,13 +110,13 @@ class RunningFinalSessionAggregate(RunningSessionAggregate):
         return self._finals.forwarded(closed, batch, self._clock)
 
     def _overwrite(self) -> None:
-        """Where sessions have been made anew that are not seen any more, the last one of the same bounds stays."""
+        """Of sessions that are not seen any more, the last one of the same bounds counts, even if it was removed."""
         sessions = self._slots.sessions
-        hidden = np.flatnonzero((sessions["alive"] == 1) & (sessions["end"] <= self._slots.last_expired_end))
+        hidden = np.flatnonzero(sessions["end"] <= self._slots.last_expired_end)
         if len(hidden) > 1:
-            latest_first = sessions[hidden[::-1]][["key_code", "start", "end"]]
-            _, kept = np.unique(latest_first, return_index=True)
-            sessions["alive"][np.delete(hidden[::-1], kept)] = 0
+            latest_first = hidden[::-1]
+            _, last = np.unique(sessions[latest_first][["key_code", "start", "end"]], return_index=True)
+            sessions["alive"][np.delete(latest_first, last)] = 0
 
     def _closed(self, after_ms: int, until_ms: int | None) -> ClosedWindows:
         """The sessions that end after ``after_ms`` and until ``until_ms`` (None: any time), all of them in memory."""
