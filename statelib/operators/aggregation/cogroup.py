@@ -119,7 +119,10 @@ class CogroupedStreams:
         """bool: whether each of the records has a value."""
         if self._count == 1:
             return valid_of(batch.value)
-        return np.logical_or.reduce([valid_of(values_of(batch, stream)) for stream in range(self._count)])
+        has_value = np.zeros(len(batch), dtype=np.bool_)
+        for stream in range(self._count):
+            has_value |= valid_of(values_of(batch, stream))
+        return has_value
 
     def stream_times(self, batch: Batch, key_code: NDArray[np.int64], uptake: Uptake) -> NDArray[np.int64]:
         """The stream time that decides whether each record is late, the record itself included; the clock moves on.
