@@ -88,7 +88,12 @@ WAYS: dict[str, str] = {
 }  # fmt: skip
 """By name, what does the same here."""
 
+_FINAL_RESULTS = (
+    "call aggregate().suppress(Suppressed.until_window_closes(...)): a cogroup has no strategy, as in Kafka"
+)
 _WAYS_OF = {
+    ("TimeWindowedCogroupedKStream", "emit_strategy"): _FINAL_RESULTS,
+    ("SessionWindowedCogroupedKStream", "emit_strategy"): _FINAL_RESULTS,
     ("KStream", "suppress"): "aggregate by windows first: group_by_key().windowed_by(...).count().suppress(...); "
     "of a stream's latest values: to_table().suppress(...)",
     ("StrictBufferConfig", "unbounded"): "call with_no_bound()",

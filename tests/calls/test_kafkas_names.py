@@ -63,6 +63,8 @@ def test_a_name_of_another_class_says_how_to_come_there(of: str, tmp_path: Path)
         ("KStream", "windowedBy", "call group_by_key().windowed_by()"),
         ("KGroupedStream", "to", "call count().to_stream().to()"),
         ("TimeWindowedKStream", "suppress", "call count().suppress()"),
+        ("TimeWindowedCogroupedKStream", "emitStrategy", "Suppressed.until_window_closes"),
+        ("CogroupedKStream", "toStream", "call aggregate().to_stream()"),
         ("GlobalKTable", "filter", "use StreamsBuilder.table()"),
         ("KTable", "build", "builder.build()"),
         ("TimeWindows", "size", "it is the attribute size_ms"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from statelib import (
     BufferConfig,
+    EmitStrategy,
     Materialized,
     Named,
     SessionWindows,
@@ -278,8 +279,15 @@ def test_final_results_that_meet_others_do_not_wait():
     ).suppress(UNBOUND).to_stream().to("not-met")
     finals.join(builder.table("names"), {"n": "left.n"}).to("named")
     grouped.windowed_by(TimeWindows.of_size_and_grace(timedelta(hours=3), SHORT)).distinct().to("firsts")
+    closed = grouped.windowed_by(TimeWindows.of_size_and_grace(timedelta(hours=5), SHORT))
+    closed.emit_strategy(EmitStrategy.on_window_close()).count().to_stream().to("closed")  # gives them by itself
+    finals_again = (
+        hours.count(named=Named.as_("met-in-a-cogroup")).suppress(UNBOUND).to_stream().map("key", {"n": "value"})
+    )
+    both = finals_again.group_by_key().cogroup({"n": count()}).cogroup(grouped, {"m": count()})
+    both.aggregate().to_stream().to("both")
     kept = may_have_leeway(builder.build())
-    assert "met" not in kept
+    assert {"met", "met-in-a-cogroup"}.isdisjoint(kept)
     assert sorted(kept.values()) == [0, 3 * HOUR, 4 * HOUR]
 
 
