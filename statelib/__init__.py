@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         StreamsBuilder,
         TimeWindowedCogroupedKStream,
         TimeWindowedKStream,
+        Topology,
         WindowedKTable,
     )
     from statelib.errors.kinds import (
@@ -128,7 +129,6 @@ if TYPE_CHECKING:
         FailOnInvalidTimestamp,
         LogAndSkipOnInvalidTimestamp,
         TimestampExtractor,
-        Topology,
         UsePartitionTimeOnInvalidTimestamp,
         describe,
     )
@@ -140,7 +140,7 @@ _HOMES = {
         "Branched", "BranchedKStream", "CogroupedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined",
         "KGroupedStream", "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
         "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "StreamJoined", "StreamsBuilder",
-        "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "WindowedKTable",
+        "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "Topology", "WindowedKTable",
     ),
     "statelib.errors.kinds": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
@@ -184,7 +184,7 @@ _HOMES = {
     "statelib.topics.archive": ("TopicArchive",),
     "statelib.topics.parquet.schema": ("topic_schema",),
     "statelib.topology": (
-        "Consumed", "FailOnInvalidTimestamp", "LogAndSkipOnInvalidTimestamp", "TimestampExtractor", "Topology",
+        "Consumed", "FailOnInvalidTimestamp", "LogAndSkipOnInvalidTimestamp", "TimestampExtractor",
         "UsePartitionTimeOnInvalidTimestamp", "describe",
     ),
     "statelib.testing.driver": ("TopologyTestDriver",),

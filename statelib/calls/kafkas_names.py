@@ -38,8 +38,7 @@ _COMPARE = "use ==, hash() or str()"
 _PRINT = "use foreach() or peek(); a store is shown by hindstream inspect"
 
 WAYS: dict[str, str] = {
-    "add_global_store": "use global_table(), or process() with a store of each task",
-    "add_read_only_state_store": "use table(), and join with it",
+    "add_read_only_state_store": "use table(), and join with it, or add it to a Topology",
     "advance_wall_clock_time": "a replay has no wall clock: schedule by PunctuationType.STREAM_TIME",
     "branch": "use split().branch(...), and default_branch() for what is left",
     "equals": _COMPARE,

@@ -65,7 +65,7 @@ WRITTEN = {
     "StreamJoined": 'write StreamJoined().with_name("name")',
     "StrictBufferConfig": _STRICT,
     "Suppressed": "write Suppressed.until_window_closes(buffer) or Suppressed.until_time_limit(time, buffer)",
-    "Topology": "StreamsBuilder.build() gives one",
+    "Topology": "StreamsBuilder.build() gives one, or Topology(application_id)",
     "datetime": "write datetime(2024, 1, 1, tzinfo=UTC)",
     "int": "give a whole number",
     "pa.DataType": "give the Arrow type: pa.int64(), pa.string(), pa.struct([...]) and so on",

@@ -7,6 +7,7 @@ from statelib.dsl.branched import Branched, BranchedKStream
 from statelib.dsl.builder import StreamsBuilder
 from statelib.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
 from statelib.dsl.global_ktable import GlobalKTable
+from statelib.dsl.low_level import Topology
 from statelib.dsl.options import (
     Deduplicated,
     Grouped,
@@ -52,6 +53,7 @@ __all__ = [
     "StreamsBuilder",
     "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
+    "Topology",
     "VersionedBytesStoreSupplier",
     "WindowedKTable",
 ]

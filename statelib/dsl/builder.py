@@ -9,6 +9,7 @@ from statelib.calls.names import check_name
 from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.options import Materialized
+from statelib.dsl.processing import add_global_store
 from statelib.dsl.streams_and_tables import KStream, KTable
 from statelib.dsl.table_node import table_node_of
 from statelib.errors.kinds import ConfigurationError
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from statelib.dsl.global_ktable import GlobalKTable
+    from statelib.dsl.low_level import Topology
+    from statelib.operators.processors.definition import ProcessorSupplierLike
     from statelib.state import StoreBuilder
-    from statelib.topology import Topology
 
 
 @constructor_checked
@@ -105,6 +107,31 @@ class StreamsBuilder(KafkasNames):
             ConfigurationError: Another store has its name.
         """
         self._builder.add_state_store(builder)
+        return self
+
+    def add_global_store(
+        self,
+        builder: StoreBuilder[Any],
+        topic: str,
+        consumed: Consumed | None,
+        state_update_supplier: ProcessorSupplierLike,
+    ) -> Self:
+        """Adds a store of which each task has all, and all processors may read (Kafka's ``addGlobalStore``).
+
+        Each run first loads all that the topic's archive holds when the run is planned, as for a global table without a
+        versioned store. Processors get the store by its name in ``init``, and are not connected with it.
+
+        Args:
+            builder: Builds the store.
+            topic: The topic. Nothing else may read it.
+            consumed: How the topic is read.
+            state_update_supplier: Makes the processor that puts the topic's records into the store. It gets that by its
+                name, forwards nothing and schedules no calls.
+
+        Raises:
+            ConfigurationError: Another store has its name, or the topic is read already.
+        """
+        add_global_store(self._builder, builder, topic, consumed, state_update_supplier)
         return self
 
     def build(self) -> Topology:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from statelib.dsl.graph import DslGraph
+from statelib.dsl.low_level import Topology
 from statelib.dsl.null_keys import with_null_keys_kept
 from statelib.dsl.options import Named
 from statelib.dsl.state_stores import StateStores
@@ -16,7 +17,7 @@ from statelib.operators.processors.operator import Process
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.source import PlainTableSource
-from statelib.topology import Consumed, Processor, Sink, Source, Topology
+from statelib.topology import Consumed, Processor, Sink, Source
 from statelib.topology.node_groups import global_nodes
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class InternalStreamsBuilder:
 
     def build(self) -> Topology:
         """The topology, checked."""
-        return Topology(tuple(with_null_keys_kept(self.declared)))
+        return Topology.of(self.application_id, tuple(with_null_keys_kept(self.declared)), self.state_stores)
 
     @property
     def declared(self) -> Sequence[Node]:

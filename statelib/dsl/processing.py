@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_of_call
 from statelib.operators.processors.definition import ProcessorSupplier
 from statelib.operators.processors.operator import Process
+from statelib.topology.nodes import Consumed, Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Named
     from statelib.operators.processors.definition import ProcessorSupplierLike
+    from statelib.state import StoreBuilder
 
 
 def add_process(
@@ -48,3 +50,19 @@ def add_process(
     types = (key_type, value_type, fixed_key)
     spec = Process(supplier, stores.own, name, builder.application_id, *types, stores.shared, stores.tables)
     return builder.add_processor(name, [parent], spec, stores=names)
+
+
+def add_global_store(
+    builder: InternalStreamsBuilder,
+    store: StoreBuilder[Any],
+    topic: str,
+    consumed: Consumed | None,
+    supplier: ProcessorSupplierLike,
+) -> None:
+    """See `StreamsBuilder.add_global_store` (Kafka's ``InternalStreamsBuilder.addGlobalStore``)."""
+    builder.add_state_store(store)
+    names = builder.source_names(consumed)
+    stores = builder.state_stores.connect([store.name], names.table, tables={})
+    spec = Process(supplier, stores.own, names.table, builder.application_id, None, None, writes_global=True)
+    source = Source(names.source, topic, consumed or Consumed(), reading="bootstrap")
+    builder.add_global_table(source, names.table, spec, store.name)

@@ -37,6 +37,10 @@ class StateStores:
         """Whether this very builder has been added."""
         return self._builders.get(builder.name) is builder
 
+    def has_name(self, name: str) -> bool:
+        """Whether a store of this name has been added."""
+        return name in self._builders
+
     def add(self, builder: StoreBuilder[Any]) -> None:
         """Adds a store, under a name that nobody else has."""
         self._builders[builder.name] = builder

@@ -35,7 +35,8 @@ from statelib.operators.windows.definition import TimeWindows
 from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec
 from statelib.records.key_column import KeyColumn
 from statelib.topology import Processor, Source
-from statelib.topology.turns import turns
+from statelib.topology.nodes import senders
+from statelib.topology.turns import is_shared, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -115,11 +116,10 @@ class Needs:
                 found = rows.by_sequence.get(sequence, ())
                 self._choose(parent, [row for row in found if rows.keys[row] == key])
         for turn in reversed(turns(self._nodes)):
-            node, *others = turn
-            if others:
+            if is_shared(turn):
                 self._through_together(turn)
-            elif isinstance(node, Processor):
-                self._through(node)
+            elif isinstance(turn[0], Processor):
+                self._through(turn[0])
         sources = [node for node in self._nodes if isinstance(node, Source)]
         for node in sources:
             self._choose(node.name, self._in_spans(node.name))
@@ -137,6 +137,7 @@ class Needs:
         rows, chosen = self._of(node.name), sorted(self._chosen[node.name])
         self.sequences.update(rows.sequence[chosen].tolist())
         self._span(node, chosen)
+        self._of_global_stores(node, chosen)
         keys = [{rows.keys[row][0]} for row in chosen]  # under which the node may have looked for something
         for slot, parent in enumerate(node.parents):
             self._choose(parent, self._direct(node, slot, chosen, keys))
@@ -146,6 +147,14 @@ class Needs:
             self.keys |= asked
         for slot, parent in enumerate(node.parents):
             self._choose(parent, self._remembered(node, slot, chosen, keys))
+
+    def _of_global_stores(self, node: Processor, chosen: Sequence[int]) -> None:
+        """Chooses all that is in global stores that a custom processor reads."""
+        if not chosen or not isinstance(node.spec, Process):
+            return
+        writers = node.parents[len(senders(node)) :]
+        for parent in (parent for of in self._nodes if of.name in writers for parent in of.parents):
+            self._choose(parent, range(len(self._of(parent))))
 
     def _through_together(self, turn: Turn) -> None:
         """The same for nodes that share stores: what any has put may matter to the others, whatever its key."""
@@ -157,6 +166,9 @@ class Needs:
             last = max(last, int(sequence.max(initial=-1)))
         if last < 0:
             return
+        for node in turn:
+            if isinstance(node, Processor):
+                self._of_global_stores(node, [last])
         until = EVER if self._also_dropped else last
         for parent in (parent for node in turn for parent in node.parents if parent not in inside):
             rows = self._of(parent)

@@ -35,7 +35,7 @@ from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.leeway import with_leeway
 from statelib.topology.paths import paths_through
 from statelib.topology.projection import wanted_fields
-from statelib.topology.turns import turns
+from statelib.topology.turns import is_shared, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -142,7 +142,7 @@ class Graph:
         self.operators: dict[str, Operator] = {}
         wanted = wanted_fields(sub_topology.nodes) if wanted is None else wanted
         in_order = turns(self.nodes)
-        together = {node.name for turn in in_order if len(turn) > 1 for node in turn}
+        together = {node.name for turn in in_order if is_shared(turn) for node in turn}
         shared: dict[str, object] = {}
         self._contexts: dict[str, OperatorContext] = {}
         for processor in sub_topology.processors:
@@ -172,7 +172,7 @@ class Graph:
         # What is taken for the sake of time depends on all that comes of the sample.
         self._order = [*of_all, *(turn for turn in in_order if turn not in of_all)]
         self._first_sampled = len(of_all)
-        self._in_turns = [self._together(turn) for turn in in_order if len(turn) > 1]
+        self._in_turns = [self._together(turn) for turn in in_order if is_shared(turn)]
         self._turn_of = {node.name: running for running in self._in_turns for node in running.nodes}
         if tap is None and leeway is None:  # with some, windows take records whose final results have been given
             self._condense()
@@ -285,9 +285,9 @@ class Graph:
         """What each node forwards."""
         made: dict[str, Passing] = {}
         task = Numbering(uptake)
-        for place, (node, *others) in enumerate(self._order):
+        for place, (node, *_) in enumerate(self._order):
             self._begin(place, node, made)
-            if others:
+            if node.name in self._turn_of:
                 self._run_together(self._turn_of[node.name], made, uptake, sealed)
                 continue
             match node:

@@ -107,7 +107,10 @@ class InTurns:
         self._placing = placing
         self._keeps_all = keeps_all
         self.entries: list[tuple[Processor, int]] = [
-            (node, slot) for node in turn for slot, parent in enumerate(node.parents) if parent not in self._operators
+            (node, slot)
+            for node in turn
+            for slot, parent in enumerate(self._parents_of(node))
+            if parent not in self._operators
         ]
         """The nodes that get something from outside, and the numbers of the parents from whom."""
         self._edges = {node.name: self._edges_of(node, nodes) for node in turn}
@@ -134,6 +137,10 @@ class InTurns:
             if parent == node.name
         ]
         return [edge for edge, _ in sorted(edges, key=lambda edge: edge[1])]
+
+    def _parents_of(self, node: Processor) -> tuple[str, ...]:
+        """Those whose records it takes: a custom processor reads the stores of those that it only looks into."""
+        return senders(node) if self._is_custom(node.name) else node.parents
 
     def _is_custom(self, name: str) -> bool:
         return isinstance(self._operators[name], ProcessOperator)
@@ -189,7 +196,7 @@ class InTurns:
         for node in self.nodes:
             got = [
                 self._nothing[parent] if parent in self._nothing else from_outside[node.name, slot]
-                for slot, parent in enumerate(node.parents)
+                for slot, parent in enumerate(self._parents_of(node))
             ]
             self._inputs[node.name] = got
             operator = self._operators[node.name]

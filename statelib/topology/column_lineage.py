@@ -38,7 +38,7 @@ from statelib.operators.tables.view import JoinedView, TableView
 from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec
 from statelib.topology.column_origins import NOTHING, Column, Either, Made, Origin, Value, computed, mapped, used
 from statelib.topology.nodes import Processor, Sink, Source
-from statelib.topology.turns import turns
+from statelib.topology.turns import is_shared, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +158,7 @@ def _flows(topology: Topology) -> dict[str, Flow]:
     nodes: dict[str, Flow] = {}
     for sub in topology.sub_topologies:
         in_order = turns(sub.nodes)
-        found_in_stores = {node.name: turn for turn in in_order if len(turn) > 1 for node in turn}
+        found_in_stores = {node.name: turn for turn in in_order if is_shared(turn) for node in turn}
         for node in (node for turn in in_order for node in turn):
             parents = [nodes[parent] for parent in node.parents]
             match node:

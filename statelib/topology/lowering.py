@@ -8,6 +8,8 @@ Kafka Streams has nodes for which this engine has none of its own; each becomes 
 * A sink whose records are not where the topic has them, as their keys have changed or a partitioner chooses: a
   repartition before it.
 * A topic that is written and read: the same repartition, behind which both the sink and those who read it are.
+* A sink of several nodes: a merge of its name before it.
+* A store that all processors may read: those that do look into the node that writes it.
 
 What was lowered stays as it is when it is lowered again.
 """
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.stateless.merge import Merge
 from statelib.operators.stateless.route import Route
+from statelib.topology.global_stores import with_global_stores
 from statelib.topology.node_groups import groups
 from statelib.topology.nodes import Consumed, Processor, Sink, Source
 
@@ -48,7 +51,7 @@ def lowered(declared: Sequence[Node]) -> tuple[Node, ...]:
         ConfigurationError: A topic that is written is read with a timestamp extractor, or as a global table; or two
             sinks declare different numbers of partitions for one topic.
     """
-    nodes = [node for of in declared for node in _of_one_topic(of)]
+    nodes = [node for of in with_global_stores(declared) for node in _of_one_topic(of)]
     return tuple(_Written(nodes).nodes())
 
 
@@ -63,6 +66,9 @@ def _of_one_topic(node: Node) -> Iterator[Node]:
         yield Processor(node.name, node.parents, Route(node.topic_extractor, tuple(targets.items())), line=node.line)
         for topic, name in targets.items():
             yield replace(node, name=name, parents=(node.name,), topic=topic, more_topics=(), topic_extractor=None)
+    elif isinstance(node, Sink) and len(node.parents) > 1 and not node.internal:
+        yield Processor(node.name, node.parents, Merge(), line=node.line)
+        yield replace(node, name=f"{node.name}{_SINK}", parents=(node.name,))
     else:
         yield node
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from statelib.operators.processors.operator import Process
 from statelib.operators.stateless.merge import Merge
 from statelib.topology.nodes import Processor, senders
-from statelib.topology.turns import turns
+from statelib.topology.turns import is_shared, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -113,8 +113,8 @@ def _places(in_order: Sequence[Turn]) -> Iterator[Node]:
     """The nodes, and for those with one turn, a node for each into which a way leads from outside, and one for all."""
     place_of: dict[str, str] = {}
     for turn in in_order:
-        first, *others = turn
-        if not others:
+        first = turn[0]
+        if not is_shared(turn):
             yield replace(first, parents=tuple(place_of.get(parent, parent) for parent in first.parents))
             continue
         names = {node.name for node in turn}

@@ -12,6 +12,7 @@ from statelib.calls.names import check_name
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_beside
 from statelib.operators.base import CheckedSpec
+from statelib.operators.processors.operator import Process
 from statelib.topology.describe import text_of
 from statelib.topology.lowering import lowered
 from statelib.topology.node_groups import global_nodes, groups
@@ -98,20 +99,29 @@ class Topology:
 
     Attributes:
         declared: The nodes as they were given.
-        nodes: The nodes that run: see `statelib.topology.lowering`.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.declared = tuple(nodes)
-        self.nodes = lowered(self.declared)
-        _check(self.nodes)
-        for sub in self.sub_topologies:
-            _check_co_partitioned(sub, self._declared)
-            check_windowed_sources(sub.nodes)
+        self.sub_topologies  # noqa: B018 - checks it
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that run: see `statelib.topology.lowering`."""
+        nodes = lowered(self.declared)
+        _check(nodes)
+        return nodes
 
     @cached_property
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """In an order in which each comes after those whose repartition topics it reads."""
+        sub_topologies = self._in_order()
+        for sub in sub_topologies:
+            _check_co_partitioned(sub, self._declared)
+            check_windowed_sources(sub.nodes)
+        return sub_topologies
+
+    def _in_order(self) -> tuple[SubTopology, ...]:
         waiting = [SubTopology(0, group) for group in groups(self.nodes)]
         ordered: list[SubTopology] = []
         made: set[str] = set()
@@ -303,7 +313,9 @@ def _check_co_partitioned(sub: SubTopology, partitions: Mapping[str, int]) -> No
             topics_of[node.name] = set() if node.is_global else {node.topic}
             continue
         topics_of[node.name] = set().union(*(topics_of[parent] for parent in node.parents))
-        if isinstance(node, Processor) and len(node.parents) > 1 and (node.stores or node.spec.state_stores()):
+        if isinstance(node, Sink) or isinstance(node.spec, Process):  # what these get need not meet by its key
+            continue
+        if len(node.parents) > 1 and (node.stores or node.spec.state_stores()):
             counts = {topic: partitions[topic] for topic in sorted(topics_of[node.name]) if topic in partitions}
             if len(set(counts.values())) > 1:
                 shown = ", ".join(f"{topic} has {count}" for topic, count in counts.items())

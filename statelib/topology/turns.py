@@ -2,7 +2,8 @@
 
 Kafka Streams takes one record at a time through all nodes. That makes a difference where a custom processor shares a
 store: what one puts for a record, the others find when the next one comes. So these nodes take their turn together, and
-visit each other record by record (`statelib.task.in_turns`); and with them all nodes on the ways between them.
+visit each other record by record (`statelib.task.in_turns`); and with them all nodes on the ways between them. So do
+all processors of a low-level topology.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from statelib.operators.processors.operator import Process
 from statelib.topology.connected import connected
 from statelib.topology.node_groups import global_nodes
-from statelib.topology.nodes import Processor
+from statelib.topology.nodes import Processor, senders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 Turn: TypeAlias = "tuple[Node, ...]"
 """A node, or processors that visit each other, in the order of declaration."""
+
+
+def is_shared(turn: Turn) -> bool:
+    """Whether its nodes visit each other, or one gets the records of several as they come."""
+    first, *others = turn
+    is_custom = isinstance(first, Processor) and isinstance(first.spec, Process)
+    return bool(others) or (is_custom and len(senders(first)) > 1)
 
 
 def turns(nodes: Sequence[Node]) -> tuple[Turn, ...]:
@@ -44,15 +52,21 @@ def turns(nodes: Sequence[Node]) -> tuple[Turn, ...]:
 
 def visited_in_turns(nodes: Sequence[Node]) -> frozenset[str]:
     """The nodes that have a turn with others."""
-    return frozenset(node.name for turn in turns(nodes) if len(turn) > 1 for node in turn)
+    return frozenset(node.name for turn in turns(nodes) if is_shared(turn) for node in turn)
 
 
 def _together(nodes: Sequence[Node]) -> list[list[str]]:
-    """The names of processors that share a store with a custom one, those that hang together by stores in one list."""
+    """The names of processors that take their turn together.
+
+    Those that share a store with a custom one, and those of a low-level topology.
+    """
     of_globals = global_nodes(nodes)
     processors = [node for node in nodes if isinstance(node, Processor) and node.name not in of_globals]
     connected_with = {store for node in processors if isinstance(node.spec, Process) for store in node.stores}
     ties = {node.name: [f"store {s}" for s in node.stores if s in connected_with] for node in processors}
+    for node in processors:
+        if isinstance(node.spec, Process) and node.spec.low_level:
+            ties[node.name].append("low-level")
     return [names for names in connected(ties) if len(names) > 1]
 
 

@@ -1,7 +1,7 @@
 """Makes programs of a seed: mostly such in which records come together again on several ways.
 
 More than half of them begin with windowed aggregations, and most of their steps are behind these, under windowed keys.
-One in six has many custom processors, most of which share a store.
+One in six has many custom processors, most of which share a store. One in twelve is of the Processor API alone.
 
 What is left out, since it differs on purpose (``docs/semantics.md``) or cannot be said on both sides:
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.differential import stream_steps, table_steps, windowed_steps
+from tests.differential import low_level_steps, stream_steps, table_steps, windowed_steps
 from tests.differential.making import Making
 from tests.differential.program import Program, Row
 
@@ -62,7 +62,10 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
     """
     rng = Random(f"program {seed}")
     making = Making(rng)
-    _describe(making, steps)
+    if rng.random() < 0.08:
+        low_level_steps.describe(making)
+    else:
+        _describe(making, steps)
     rows = _records(Random(f"records {seed}"), making, records)
     return Program(tuple(making.steps), rows, rocksdb=making.rocksdb or rng.random() < 0.1)
 

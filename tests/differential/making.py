@@ -69,6 +69,7 @@ class Making:
         realms: What is in one sub-topology.
         written: By realm, windows and kind of values, the last topic to which such were written.
         stores: By name of a store of processors, the realm in which it is.
+        low_level_sources: The names of the sources of a program of the Processor API.
         rocksdb: Whether Kafka Streams has to keep its stores in RocksDB.
         windows_first: Whether what has windowed keys is chosen more often than what has not.
     """
@@ -82,6 +83,7 @@ class Making:
     realms: Realms = field(default_factory=Realms)
     written: dict[tuple[int, Windows, bool], str] = field(default_factory=dict)
     stores: dict[str, int] = field(default_factory=dict)
+    low_level_sources: list[str] = field(default_factory=list)
     rocksdb: bool = False
     windows_first: bool = False
 

@@ -14,21 +14,18 @@ from statelib import (
     JoinWindows,
     Materialized,
     Named,
-    Processor,
-    PunctuationType,
-    Record,
     SessionWindows,
     SlidingWindows,
     Stores,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
-    ValueAndTimestamp,
-    Windowed,
     count,
     per_record,
 )
 from tests.differential import functions
+from tests.differential.low_level import is_low_level, low_level_topics, low_level_topology
+from tests.differential.telling import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
         KGroupedTable,
         KStream,
         KTable,
-        ProcessorContext,
         Topology,
         WindowedKTable,
     )
@@ -52,11 +48,15 @@ _PIECES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 
 def topology_of(program: Program) -> Topology:
     """The topology."""
+    if is_low_level(program):
+        return low_level_topology(program)
     return _Building().topology(program)
 
 
 def topics_of(program: Program) -> list[str]:
     """The topics that are read and that others write, in the order of declaration."""
+    if is_low_level(program):
+        return low_level_topics(program)
     steps = program.steps
     written = {topic for step in steps if step["op"] in {"to", "to_one_of"} for topic in _topics(step)}
     read = (topic for s in steps if s["op"] in {"stream", "table", "global_table"} for topic in _topics(s))
@@ -194,7 +194,7 @@ class _Building:
             self._builder.add_state_store(Stores.key_value_store_builder(supplier, pa.string(), pa.string()))
         stores = [name for name in (uses, step.get("table")) if name is not None]
         return self._of(step).process(
-            lambda: _Telling(step),
+            lambda: Telling(step),
             *stores,
             value_type=pa.string(),
             named=Named.as_(step["name"]),
@@ -280,48 +280,6 @@ class _Building:
 
     def _of(self, step: Step) -> Any:
         return self._made[step["of"]]
-
-
-class _Telling(Processor):
-    """Forwards each record several times: to one child, to another, or (None) to all; and one more when it is called.
-
-    In a store, if it uses one, it keeps what it has forwarded last for a key, and tells it with the next; of a table's
-    store it tells what it has, and may put there what it forwards.
-
-    Args:
-        step: Says to which children, how often it is called, and which store it uses.
-    """
-
-    def __init__(self, step: Step) -> None:
-        self._step = step
-
-    def init(self, context: ProcessorContext) -> None:
-        self._context = context
-        uses, table = self._step.get("uses"), self._step.get("table")
-        self._store = None if uses is None else context.get_state_store(uses)
-        self._table = None if table is None else context.get_state_store(table)
-        if "tick" in self._step:
-            context.schedule(_ms(self._step["tick"]), PunctuationType.STREAM_TIME, self._tick)
-
-    def _tick(self, timestamp_ms: int) -> None:
-        self._context.forward(Record("a", self._kept("a", f"t{timestamp_ms}", timestamp_ms), timestamp_ms))
-
-    def process(self, record: Record) -> None:
-        for number, child in enumerate(self._step["forwards"]):
-            value = self._kept(record.key, functions.suffixed(record.value, f"p{number}"), record.timestamp)
-            self._context.forward(record.with_value(value), child)
-
-    def _kept(self, key: Any, value: str | None, timestamp: int) -> str | None:
-        if self._store is not None:
-            name = functions.key_text(*key) if isinstance(key, Windowed) else functions.text(key)
-            value = functions.joined(self._store.get(name), value)
-            self._store.put(name, value)
-        if self._table is not None and key is not None:
-            found = self._table.get(key)
-            value = functions.joined(None if found is None else found.value, value)
-            if self._step["writes"]:
-                self._table.put(key, ValueAndTimestamp.make(value, timestamp))
-        return value
 
 
 def _ms(count: int) -> timedelta:

@@ -64,7 +64,6 @@ def streams() -> StreamsBuilder:
         (lambda b: b.stream("a").map_valeus("x"), "KStream has no map_valeus()", "did you mean map_values"),
         (lambda b: b.table("a").toStream(), "has no toStream()", "call it to_stream()"),
         (lambda b: b.global_table("a").to_stream(), "GlobalKTable has no to_stream()", "use StreamsBuilder.table()"),
-        (lambda b: b.add_global_store(), "StreamsBuilder has no add_global_store()", "use global_table()"),
         (
             lambda b: b.stream("a").group_by("k", Named.as_("n")),
             "takes a Grouped as grouped, not a Named",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 KNOWS_NO_RECORD = {"initializer"}
 """Functions that are asked before there is a record, for the type of what they give."""
-NOT_OF_THE_USER = {"stores", "windows", "arrow_type", "key_type", "value_type"}
+NOT_OF_THE_USER = {"shared", "of_all", "stores", "windows", "arrow_type", "key_type", "value_type"}
 
 
 class Planned(Exception):

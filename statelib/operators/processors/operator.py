@@ -10,14 +10,14 @@ Accounts: ``processed``. Counter: ``punctuations``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.mappers.code_identity import describe_class, describe_factory
@@ -33,6 +33,7 @@ from statelib.operators.processors.definition import (
 )
 from statelib.operators.processors.forwarded import TO_ALL, Forwarded, sent_to
 from statelib.operators.processors.punctuation import Scheduler, begin
+from statelib.operators.processors.read_only_store import ReadOnlyStore
 from statelib.operators.processors.table_store import StoreOfTable
 from statelib.operators.processors.task_stores import TaskStores
 from statelib.operators.processors.visits import Visits, records_of
@@ -68,6 +69,9 @@ class Process:
         fixed_key: ``processValues``: keys stay.
         shared: Stores that it is connected with and another processor has in its ``stores``.
         tables: The names of stores that it is connected with and a table or an aggregation has.
+        of_all: Stores that it only reads, of which each task has all.
+        low_level: Whether it has its turn with all such processors of its sub-topology, as in Kafka Streams.
+        writes_global: Whether its own stores are such that others only read.
     """
 
     supplier: ProcessorSupplierLike
@@ -79,6 +83,9 @@ class Process:
     fixed_key: bool = False
     shared: tuple[StoreBuilder[Any], ...] = ()
     tables: tuple[str, ...] = ()
+    of_all: tuple[StoreBuilder[Any], ...] = ()
+    low_level: bool = False
+    writes_global: bool = False
 
     def check(self, node: str) -> None:
         """Makes a processor and lets it begin, over empty stores in memory: what it asks for in vain is refused here.
@@ -87,6 +94,15 @@ class Process:
             ConfigurationError: See `build`.
         """
         self.build(OperatorContext(node, MemoryBackend(), KeyTable(), NodeMetrics()))
+
+    def asks_for(self, stores: Sequence[StoreBuilder[Any]]) -> tuple[StoreBuilder[Any], ...]:
+        """Those of some stores that each task has whole for which the processor asks when it begins."""
+        context = OperatorContext(self.node, MemoryBackend(), KeyTable(), NodeMetrics())
+        try:
+            running = replace(self, of_all=tuple(stores)).build(context)
+        except HindstreamError:
+            return ()  # `check` tells why
+        return tuple(store for store in stores if store.name in running.asked)
 
     def build(self, context: OperatorContext) -> ProcessOperator:
         """The running operator.
@@ -102,12 +118,16 @@ class Process:
         by_class = isinstance(supplier, ProcessorSupplier)
         shared = {"shared": [dict(store.describe()) for store in self.shared]} if self.shared else {}
         tables = {"tables": list(self.tables)} if self.tables else {}
+        of_all = {"of_all": [dict(store.describe()) for store in self.of_all]} if self.of_all else {}
+        together = {"low_level": True} if self.low_level else {}
         return {
             "operator": "process_values" if self.fixed_key else "process",
             "supplier": describe_class(type(supplier)) if by_class else describe_factory(supplier),  # type: ignore[arg-type]
             "connected": [dict(store.describe()) for store in self.stores],
             **shared,
             **tables,
+            **of_all,
+            **together,
             "key_type": None if self.key_type is None else str(self.key_type),
             "value_type": None if self.value_type is None else str(self.value_type),
         }
@@ -153,6 +173,9 @@ class ProcessOperator:
         self.tables = {name: StoreOfTable(name) for name in spec.tables}
         """The stores of tables that it uses, to be bound to these."""
         logged = (*self._stores, *spec.tables, spec.schedule_family)
+        self._of_all = {builder.name: ReadOnlyStore(self._opened(builder)) for builder in spec.of_all}
+        self.asked: set[str] = set()
+        """The stores that it has asked for."""
         self._logs = {name: self._log_of(name) for name in logged if name in context.changelogs}
         self._schedule_log = self._logs.get(spec.schedule_family)
         self._visit: Visit | None = None  # None in init
@@ -219,15 +242,23 @@ class ProcessOperator:
                 "a replay has no wall clock for callbacks",
                 next_step="schedule by PunctuationType.STREAM_TIME",
             )
+        if self._spec.writes_global:
+            raise ConfigurationError(
+                "the processor of a global store schedules a call",
+                next_step="schedule calls in a processor of a stream, which may read the store",
+            )
         interval_ms = milliseconds(interval, "punctuation interval", at_least=1)
         return self.scheduler.schedule(interval_ms, callback)
 
     def get_state_store(self, name: str) -> Any:
         """See `ProcessorContext`."""
+        self.asked.add(name)
         if name in self.tables:
             return self.tables[name]
+        if name in self._of_all:
+            return self._of_all[name]
         if name not in self._stores:
-            known = ", ".join((*self._stores, *self.tables)) or "it has none"
+            known = ", ".join((*self._stores, *self.tables, *self._of_all)) or "it has none"
             raise ConfigurationError(
                 f"the processor has no store of this name; of its own: {known}",
                 store=name,
@@ -247,7 +278,7 @@ class ProcessOperator:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """What the processor forwards for each record, and for the calls that come due meanwhile."""
-        (batch,) = inputs
+        batch = inputs[0]
         self._forwarded = self.nothing_forwarded(batch)
         visits, metrics = Visits(uptake, self._context.sources), self._context.metrics
         rows = (batch.sequence - uptake.first_sequence).tolist()

@@ -39,8 +39,10 @@ final class Run {
   }
 
   Map<String, Object> answer() {
-    TopologyOfProgram built = new TopologyOfProgram(program.get("steps"));
-    topology = built.build();
+    JsonNode steps = program.get("steps");
+    TopologyOfProgram built = new TopologyOfProgram(steps);
+    LowLevel lowLevel = new LowLevel();
+    topology = LowLevel.is(steps) ? lowLevel.build(steps) : built.build();
     Map<String, List<List<Object>>> outputs = new HashMap<>();
     try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings(), Instant.EPOCH)) {
       Map<String, TestInputTopic<Object, Object>> inputs = new HashMap<>();
@@ -53,7 +55,7 @@ final class Run {
                 topic -> driver.createInputTopic(topic, KEYS.serializer(), VALUES.serializer()))
             .pipeInput(key, value, record.get(3).asLong());
       }
-      built.sinks().forEach(topic -> outputs.put(topic, output(driver, topic)));
+      (LowLevel.is(steps) ? lowLevel.sinks() : built.sinks()).forEach(topic -> outputs.put(topic, output(driver, topic)));
     }
     return Map.of("describe", describe(), "outputs", outputs);
   }

@@ -20,6 +20,7 @@ final class Telling implements Processor<Object, Object, Object, Object> {
   private ProcessorContext<Object, Object> context;
   private KeyValueStore<String, String> store;
   private TimestampedKeyValueStore<Object, Object> table;
+  private KeyValueStore<String, String> global;
 
   Telling(JsonNode step) {
     this.step = step;
@@ -30,6 +31,9 @@ final class Telling implements Processor<Object, Object, Object, Object> {
     context = given;
     if (step.hasNonNull("uses")) {
       store = context.getStateStore(step.get("uses").asText());
+    }
+    if (step.hasNonNull("global")) {
+      global = context.getStateStore(step.get("global").asText());
     }
     if (step.hasNonNull("table")) {
       table = context.getStateStore(step.get("table").asText());
@@ -69,6 +73,9 @@ final class Telling implements Processor<Object, Object, Object, Object> {
       if (step.get("writes").asBoolean()) {
         table.put(key, ValueAndTimestamp.make(kept, timestamp));
       }
+    }
+    if (global != null) {
+      kept = Functions.joined(global.get(Functions.text(key)), kept);
     }
     return kept;
   }

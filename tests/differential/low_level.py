@@ -1,0 +1,73 @@
+"""Builds a program of the Processor API, as ``LowLevel.java`` does."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from statelib import Processor, Record, Stores, Topology
+from tests.differential import functions
+from tests.differential.telling import Telling
+
+if TYPE_CHECKING:
+    from statelib import ProcessorContext, StoreBuilder
+    from tests.differential.program import Program, Step
+
+
+def is_low_level(program: Program) -> bool:
+    """Whether it is one of the Processor API."""
+    return bool(program.steps) and program.steps[0]["op"].startswith("add_")
+
+
+def low_level_topics(program: Program) -> list[str]:
+    """The topics that are read, in the order of declaration."""
+    read = ([step["topic"]] if step["op"] == "add_global" else step.get("topics", ()) for step in program.steps)
+    return list(chain.from_iterable(read))
+
+
+def low_level_topology(program: Program) -> Topology:
+    """The topology."""
+    topology = Topology("app")
+    connected: dict[str, list[str]] = {}
+    for step in program.steps:
+        match step["op"]:
+            case "add_source":
+                topology.add_source(step["name"], *step["topics"])
+            case "add_processor":
+                topology.add_processor(step["name"], _supplier(step), *step["parents"])
+                if "uses" in step:
+                    connected.setdefault(step["uses"], []).append(step["name"])
+            case "add_global":
+                writer = f"{step['store']}-writer"
+                topology.add_global_store(
+                    _builder(step["store"]), f"{step['store']}-source", step["topic"], writer, lambda: Filling("global")
+                )
+            case "add_sink":
+                topology.add_sink(step["name"], step["topic"], *step["parents"])
+    for store, processors in connected.items():
+        topology.add_state_store(_builder(store), *processors)
+    return topology
+
+
+class Filling(Processor):
+    """Puts each record into a store."""
+
+    def __init__(self, store: str) -> None:
+        self._name = store
+
+    def init(self, context: ProcessorContext) -> None:
+        self._store = context.get_state_store(self._name)
+
+    def process(self, record: Record) -> None:
+        if record.key is not None:
+            self._store.put(functions.text(record.key), record.value)
+
+
+def _supplier(step: Step) -> Any:
+    return lambda: Telling(step)
+
+
+def _builder(name: str) -> StoreBuilder[Any]:
+    return Stores.key_value_store_builder(Stores.persistent_key_value_store(name), pa.string(), pa.string())

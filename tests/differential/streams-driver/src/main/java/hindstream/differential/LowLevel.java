@@ -1,0 +1,102 @@
+package hindstream.differential;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.StoreBuilder;
+import org.apache.kafka.streams.state.Stores;
+
+/** Builds a program of the Processor API: tests/differential/low_level.py does the same. */
+final class LowLevel {
+  private static final KeySerde KEYS = new KeySerde();
+  private static final ValueSerde VALUES = new ValueSerde();
+
+  private final Topology topology = new Topology();
+  private final Set<String> sinks = new LinkedHashSet<>();
+
+  /** Whether a program is one. */
+  static boolean is(JsonNode steps) {
+    return steps.size() > 0 && steps.get(0).get("op").asText().startsWith("add_");
+  }
+
+  Topology build(JsonNode steps) {
+    Map<String, List<String>> connected = new LinkedHashMap<>();
+    for (JsonNode step : steps) {
+      switch (step.get("op").asText()) {
+        case "add_source" -> topology.addSource(step.get("name").asText(), texts(step.get("topics")));
+        case "add_processor" -> {
+          String name = step.get("name").asText();
+          topology.addProcessor(name, () -> new Telling(step), texts(step.get("parents")));
+          if (step.hasNonNull("uses")) {
+            connected.computeIfAbsent(step.get("uses").asText(), store -> new ArrayList<>()).add(name);
+          }
+        }
+        case "add_global" -> {
+          String store = step.get("store").asText();
+          topology.addGlobalStore(
+              builder(store).withLoggingDisabled(),
+              store + "-source",
+              KEYS.deserializer(),
+              VALUES.deserializer(),
+              step.get("topic").asText(),
+              store + "-writer",
+              () -> new Filling(store));
+        }
+        default -> {
+          String topic = step.get("topic").asText();
+          sinks.add(topic);
+          topology.addSink(step.get("name").asText(), topic, texts(step.get("parents")));
+        }
+      }
+    }
+    connected.forEach((store, processors) -> topology.addStateStore(builder(store), processors.toArray(new String[0])));
+    return topology;
+  }
+
+  /** The topics that are written. */
+  Set<String> sinks() {
+    return sinks;
+  }
+
+  private static StoreBuilder<KeyValueStore<String, String>> builder(String name) {
+    return Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), Serdes.String(), Serdes.String());
+  }
+
+  private static String[] texts(JsonNode list) {
+    List<String> texts = new ArrayList<>();
+    list.forEach(text -> texts.add(text.asText()));
+    return texts.toArray(new String[0]);
+  }
+
+  /** Puts each record into a store. */
+  private static final class Filling implements Processor<Object, Object, Void, Void> {
+    private final String name;
+    private KeyValueStore<String, String> store;
+
+    Filling(String name) {
+      this.name = name;
+    }
+
+    @Override
+    public void init(ProcessorContext<Void, Void> context) {
+      store = context.getStateStore(name);
+    }
+
+    @Override
+    public void process(Record<Object, Object> record) {
+      if (record.key() != null) {
+        store.put(Functions.text(record.key()), (String) record.value());
+      }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+"""The custom processor of random programs, as ``Telling.java``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from statelib import Processor, PunctuationType, Record, ValueAndTimestamp, Windowed
+from tests.differential import functions
+
+if TYPE_CHECKING:
+    from statelib import ProcessorContext
+    from tests.differential.program import Step
+
+
+class Telling(Processor):
+    """Forwards each record several times: to one child, to another, or (None) to all; and one more when it is called.
+
+    In a store, if it uses one, it keeps what it has forwarded last for a key, and tells it with the next; of a table's
+    store it tells what it has, and may put there what it forwards.
+
+    Args:
+        step: Says to which children, how often it is called, and which store it uses.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+        uses, table = self._step.get("uses"), self._step.get("table")
+        self._store = None if uses is None else context.get_state_store(uses)
+        self._table = None if table is None else context.get_state_store(table)
+        self._global = context.get_state_store(self._step["global"]) if "global" in self._step else None
+        if "tick" in self._step:
+            context.schedule(timedelta(milliseconds=self._step["tick"]), PunctuationType.STREAM_TIME, self._tick)
+
+    def _tick(self, timestamp_ms: int) -> None:
+        self._context.forward(Record("a", self._kept("a", f"t{timestamp_ms}", timestamp_ms), timestamp_ms))
+
+    def process(self, record: Record) -> None:
+        for number, child in enumerate(self._step["forwards"]):
+            value = self._kept(record.key, functions.suffixed(record.value, f"p{number}"), record.timestamp)
+            self._context.forward(record.with_value(value), child)
+
+    def _kept(self, key: Any, value: str | None, timestamp: int) -> str | None:
+        if self._store is not None:
+            name = functions.key_text(*key) if isinstance(key, Windowed) else functions.text(key)
+            value = functions.joined(self._store.get(name), value)
+            self._store.put(name, value)
+        if self._table is not None and key is not None:
+            found = self._table.get(key)
+            value = functions.joined(None if found is None else found.value, value)
+            if self._step["writes"]:
+                self._table.put(key, ValueAndTimestamp.make(value, timestamp))
+        if self._global is not None:
+            value = functions.joined(self._global.get(functions.text(key)), value)
+        return value
