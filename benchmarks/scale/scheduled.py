@@ -17,7 +17,14 @@ from benchmarks.scale.spans import START
 from hindstream.airflow import embedded
 from tests.hindstream.airflow.airflow_environ import AIRFLOW
 from tests.hindstream.airflow.standalone import standalone
-from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
+from tests.hindstream.spark.orders import (
+    DAY_MS,
+    JOB_FILE,
+    archive_orders,
+    check_published,
+    make_settings,
+    orders,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
 
     from benchmarks.scale.parts import Span
     from hindstream.airflow.replay import TaskPer
+    from statelib.settings.settings import Settings
     from tests.hindstream.airflow.standalone import Standalone
 
 _TARGET_SECONDS = 12.0
@@ -41,6 +49,8 @@ _SHAPES: tuple[tuple[str, TaskPer, str], ...] = (
 @dataclass
 class Scheduled(Measurement):
     """A slice a day, one run after the other; medians of all but the first, for which Airflow is not warm.
+
+    What each shape has published is checked.
 
     Attributes:
         days: How many slices.
@@ -62,9 +72,11 @@ class Scheduled(Measurement):
 
     def _measured(self, folder: Path, *, of_tasks: bool) -> Iterator[Figure]:
         home, lines = folder / "airflow", folder / "spans"
+        given_orders = orders(self.records, days=self.days)
+        settings_of: dict[str, Settings] = {}
         for dag_id, task_per, engine in _SHAPES:
-            settings = make_settings(folder / dag_id)
-            archive_orders(settings, orders(self.records, days=self.days))
+            settings = settings_of[dag_id] = make_settings(folder / dag_id)
+            archive_orders(settings, given_orders)
             given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": engine}
             embedded._write_dag_file(home, dag_id, f"{JOB_FILE}:job", given, task_per)
             if of_tasks:
@@ -76,6 +88,7 @@ class Scheduled(Measurement):
             airflow.wait(airflow.takes_token)
             for dag_id, task_per, engine in _SHAPES:
                 runs = [self._run(airflow, dag_id, day) for day in range(1, self.days + 1)][1:]
+                check_published(settings_of[dag_id], given_orders)
                 what = "a task per phase" if task_per == "phase" else "one task"
                 shape = f"{what}, engine {engine}"
                 if of_tasks:

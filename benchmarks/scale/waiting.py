@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, ClassVar
 from benchmarks.measure import Cost, measure
 from benchmarks.scale.measurement import Figure, Measurement
 from benchmarks.warm_session import HINDSTREAM, warm_session
+from statelib.commits import CommitLog
+from statelib.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from benchmarks.warm_session import WarmSession
+
+Answer = frozenset[tuple[int, str, int, int, str | None]]
+"""Commit, topic, partition, rows and digest of each published file."""
 
 _TEN_ROWS = (
     "from pyspark.sql import SparkSession; SparkSession.builder.master('local[2]').getOrCreate().range(10).count()"
@@ -55,7 +60,10 @@ class Waiting(Measurement):
             "hindstream run --engine local in a session", self._in_session(local, shop, fresh=True), 1.5, 1.5
         )
         yield from _both("... with nothing to do", self._in_session(local, shop), 0.5)
+        yield self._equal(f"answers of {len(self._answers)} runs, on Spark, local and in a session, equal")
+        self._answers.clear()
         yield self._further_slice(folder)
+        yield self._equal(f"answers of {len(self._answers)} backfills equal")
         demo = [HINDSTREAM, "demo", "--fresh"]
         costs = [self.measured(demo, folder) for _ in range(self.demos)]
         yield from _both("hindstream demo --fresh, twelve months", _median(costs), 15)
@@ -76,6 +84,7 @@ class Waiting(Measurement):
         runtime.mkdir()
         self.environment = os.environ | {"HINDSTREAM_DATA_DOCS": "failed", "XDG_RUNTIME_DIR": str(runtime)}
         self.log = folder / "log"
+        self._answers: list[Answer] = []
         return self._shop(folder)
 
     def _shop(self, folder: Path) -> Path:
@@ -93,6 +102,8 @@ class Waiting(Measurement):
             if fresh:
                 forget(place)
             costs.append(self.measured(command, place, session))
+            if fresh:
+                self._answers.append(answer(place))
         return _median(costs)
 
     def _in_session(self, command: Sequence[str], place: Path, *, fresh: bool = False) -> Cost:
@@ -117,9 +128,15 @@ class Waiting(Measurement):
                 forget(folder, "months", ("flights-once", "delays-by-hour"))
                 end = f"2013-{months + 1:02}-01" if months < _MONTHS else "2014-01-01"
                 of[months] = self.measured([*command, "--to", end], folder).wall_seconds
+            self._answers.append(answer(folder, "months", "flight-delays"))
             walls.append((of[_MONTHS] - of[2]) / (_MONTHS - 2))
         name = "each further slice of a backfill through Airflow, 30,000 records, 25 checks"
         return Figure(name, median(walls), "s", at_most=0.6, details={"least": min(walls), "most": max(walls)})
+
+    def _equal(self, name: str) -> Figure:
+        """Whether all have published the same files, and some at all."""
+        same = all(self._answers) and len(set(self._answers)) == 1
+        return Figure(name, float(same), at_least=1)
 
     def measured(self, command: Sequence[str], place: Path, session: WarmSession | None = None) -> Cost:
         if session is not None:
@@ -142,6 +159,16 @@ def forget(place: Path, warehouse: str = "warehouse", sinks: Sequence[str] = ("o
         for folder in (place / warehouse / "topics").glob(f"{sink}*"):
             shutil.rmtree(folder)
     shutil.rmtree(place / ".hindstream", ignore_errors=True)
+
+
+def answer(place: Path, warehouse: str = "warehouse", job: str = "orders-by-day") -> Answer:
+    """What the runs of a job have published."""
+    log = CommitLog(Storage(str(place / warehouse)), job)
+    return frozenset(
+        (number, sink.topic, sink.file.partition, sink.file.rows, sink.file.sha256)
+        for number in range(1, log.head_number() + 1)
+        for sink in log.read(number).sinks
+    )
 
 
 def _median(costs: Sequence[Cost]) -> Cost:

@@ -15,6 +15,8 @@ from benchmarks.scale.processes import PeakMemory, in_fresh_process, steps_in_fr
 from benchmarks.scale.slices import Slices, _Hours, _hours
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
+from benchmarks.scale.waiting import Waiting, answer
+from benchmarks.warm_session import HINDSTREAM
 from statelib.commits import CommitLog
 from statelib.storage import Storage
 
@@ -136,3 +138,17 @@ def test_the_start_names_what_is_imported_without_need(tmp_path) -> None:
     assert 0 < help_.value < 30
     assert engine.value == 0
     assert task.details["all, ms"] > 0
+
+
+@pytest.mark.long
+def test_runs_that_wait_are_held_against_each_other(tmp_path) -> None:
+    waiting = Waiting(repeats=1)
+    shop = waiting.prepared(tmp_path)
+    run = [HINDSTREAM, "run", "jobs/orders_by_day.py:job", "--engine", "local"]
+    assert not waiting._equal("none").is_met
+    for _ in range(2):
+        waiting._typical(run, shop, fresh=True)
+    assert waiting._equal("twice").is_met
+    assert sum(rows for *_, rows, _ in answer(shop)) > 0
+    waiting._answers.append(answer(shop) - {min(answer(shop))})
+    assert not waiting._equal("a file less").is_met
