@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
@@ -29,13 +29,26 @@ _LEADS_TO = {
 """By class: which others its methods give, and how one is called. Aggregations: `count` stands for any."""
 
 _NO_SERDES = (
-    "leave it out: between nodes records are Arrow columns; Consumed.with_() and JsonSerde say what topics hold"
+    "leave it out: between nodes records are Arrow columns of known types, so there are no bytes to choose; "
+    "Consumed.with_(), KafkaTopic and StoreFormat say what topics and changelogs hold, in serdes such as JsonSerde"
 )
 _PARTITIONER = (
     "leave it out: records are partitioned by key as Kafka's default partitioner does; select_key() another key"
 )
+_BY_NAME = (
+    "describe it with a StreamsBuilder, whose nodes can have names, too: stream(topic, Consumed.as_(name)), "
+    "process(MyProcessor, named=Named.as_(name)), to(topic, Produced.as_(name))"
+)
 _COMPARE = "use ==, hash() or str()"
-_PRINT = "use foreach() or peek(); a store is shown by hindstream inspect"
+_NO_CONFIGS = (
+    "give the processor what it needs when it is made, lambda: MyProcessor(limit=10): settings of a run have no part "
+    "in the answer"
+)
+_ONE_STORE = (
+    "leave it out: the state of a task is one store, in memory as far as that goes, and where it is has no part in the "
+    "answer"
+)
+_PYTHON_DATA = "leave it out: records hold Python data, and each store has serdes of its own"
 
 WAYS: dict[str, str] = {
     "add_read_only_state_store": "use table(), and join with it, or add it to a Topology",
@@ -48,17 +61,12 @@ WAYS: dict[str, str] = {
     "hash_code": _COMPARE,
     "inactivity_gap": "it is the attribute gap_ms",
     "key_serde": _NO_SERDES,
-    "lru_map": "use in_memory_key_value_store(): what a cache of a size forgets would decide the answer",
+    "lru_map": "use in_memory_key_value_store(): what an LRU map forgets depends on the order of its reads, which a "
+    "restart forgets",
     "metrics": "a run's report has them",
     "other_value_serde": _NO_SERDES,
-    "persistent_timestamped_key_value_store": "use persistent_key_value_store(): its builder says whether values have "
-    "timestamps",
-    "persistent_timestamped_window_store": "use persistent_window_store(): its builder says whether values have "
-    "timestamps",
-    "print": _PRINT,
-    "print_to": _PRINT,
+    "print_to": "use print()",
     "query_state": "use hindstream.open_state, or hindstream inspect",
-    "queryable_store_name": "it is what Materialized.as_(name) says; hindstream inspect shows all stores",
     "size": "it is the attribute size_ms",
     "stream_partitioner": _PARTITIONER,
     "through": "use repartition(), or to() and stream() of the topic",
@@ -66,22 +74,17 @@ WAYS: dict[str, str] = {
     "transform": "use process()",
     "type": "it is the attribute final: whether final results alone are forwarded",
     "value_serde": _NO_SERDES,
-    "windows_for": "leave it out: operators find a record's windows by themselves",
+    "windows_for": "leave it out: operators find the windows of a whole batch of records at once",
     "with_": _NO_SERDES,
-    "with_dsl_store_suppliers": "leave it out: the state of a task is one store, in memory as far as that goes",
+    "with_dsl_store_suppliers": _ONE_STORE,
     "with_key_serde": _NO_SERDES,
-    "with_logging_disabled": "leave it out: a replay writes no changelog, its state is kept in checkpoints",
-    "with_logging_enabled": "leave it out: a replay writes no changelog, its state is kept in checkpoints",
-    "with_offset_reset_policy": "leave it out: a replay reads a topic from its beginning, and goes on where it ended",
+    "with_offset_reset_policy": "leave it out: a replay has no committed offsets of a group; it reads a topic from its "
+    "beginning, and goes on where the last slice ended",
     "with_other_partitioner": _PARTITIONER,
-    "with_other_store_supplier": "leave it out: both stores keep records for the windows' size and grace period; "
-    "with_store_name() names them",
     "with_other_value_serde": _NO_SERDES,
     "with_partitioner": _PARTITIONER,
-    "with_store_type": "leave it out: the state of a task is one store, in memory as far as that goes",
+    "with_store_type": _ONE_STORE,
     "with_stream_partitioner": _PARTITIONER,
-    "with_this_store_supplier": "leave it out: both stores keep records for the windows' size and grace period; "
-    "with_store_name() names them",
     "with_value_serde": _NO_SERDES,
     "write_as_text": "use to(), and read the topic's archive",
 }  # fmt: skip
@@ -96,7 +99,32 @@ _WAYS_OF = {
     ("KStream", "suppress"): "aggregate by windows first: group_by_key().windowed_by(...).count().suppress(...); "
     "of a stream's latest values: to_table().suppress(...)",
     ("StrictBufferConfig", "unbounded"): "call with_no_bound()",
+    ("Topology", "add_processor"): _BY_NAME,
+    ("Topology", "add_sink"): _BY_NAME,
+    ("Topology", "add_source"): _BY_NAME,
+    ("Topology", "add_state_store"): _BY_NAME,
+    ("Topology", "connect_processor_and_state_stores"): _BY_NAME,
     ("KTable", "through"): "use to_stream().repartition().to_table()",
+    ("ProcessorContext", "app_configs"): _NO_CONFIGS,
+    ("ProcessorContext", "app_configs_with_prefix"): _NO_CONFIGS,
+    ("ProcessorContext", "current_system_time_ms"): "use current_stream_time_ms(), or the record's timestamp: a replay "
+    "has no wall clock",
+    ("ProcessorContext", "headers"): "it is the attribute headers of the record",
+    ("ProcessorContext", "key_serde"): _PYTHON_DATA,
+    ("ProcessorContext", "metrics"): "forward what you count, or put it into a store: sensors measure rates in "
+    "wall-clock time, which a replay has not; a run's report has the metrics of each node",
+    ("ProcessorContext", "offset"): "it is the attribute offset of record_metadata()",
+    ("ProcessorContext", "partition"): "it is the attribute partition of record_metadata()",
+    ("ProcessorContext", "register"): "get_state_store(name): stores of Stores are opened and restored by the task",
+    ("ProcessorContext", "state_dir"): "keep state in a store: a file beside it is not part of a commit, and the next "
+    "slice would not find it",
+    ("ProcessorContext", "timestamp"): "it is the attribute timestamp of the record",
+    ("ProcessorContext", "topic"): "it is the attribute topic of record_metadata()",
+    ("ProcessorContext", "value_serde"): _PYTHON_DATA,
+    ("StoreBuilder", "log_config"): "leave it out: a replay writes no changelog",
+    ("StoreBuilder", "logging_enabled"): "leave it out: a replay writes no changelog",
+    ("StoreBuilder", "with_caching_enabled"): "leave it out: there is no record cache, as which updates it forwards "
+    "would depend on when it is flushed",
 }
 """By class and name, where another class has something else of the name."""
 
@@ -129,6 +157,8 @@ else:
         """Base of the DSL's classes: who asks for a method that there is not is told what to use."""
 
         __slots__ = ()
+        _shown_as: ClassVar[str | None] = None
+        """Its name in messages, where users know it by another one."""
 
         def __init_subclass__(cls) -> None:
             super().__init_subclass__()
@@ -145,7 +175,9 @@ def _no_method(cls: type, name: str) -> NotInThisDsl:
     snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
     snake = {"as": "as_", "with": "with_"}.get(snake, snake)
     methods = [method for method in dir(cls) if not method.startswith("_")]
-    ways = [_WAYS_OF[base.__name__, snake] for base in cls.__mro__ if (base.__name__, snake) in _WAYS_OF]
+    shown = cls._shown_as or cls.__name__  # type: ignore[attr-defined]
+    of = [shown, *(base.__name__ for base in cls.__mro__)]
+    ways = [_WAYS_OF[base, snake] for base in of if (base, snake) in _WAYS_OF]
     kinds = [base.__name__ for base in cls.__mro__ if base.__name__ in _LEADS_TO]
     path = _path(kinds[0], snake) if kinds else None
     if snake in methods:
@@ -160,11 +192,11 @@ def _no_method(cls: type, name: str) -> NotInThisDsl:
         step = f"use {snake.replace('_with_headers', '')}(): a processor's stores keep keys and values, no headers"
     elif snake in dir(_classes.get("StreamsBuilder", object)):
         step = f"call it on the StreamsBuilder: builder.{snake}()"
-    elif cls.__name__ == "GlobalKTable" and any(snake in dir(_classes.get(name, object)) for name in _LEADS_TO):
+    elif shown == "GlobalKTable" and any(snake in dir(_classes.get(name, object)) for name in _LEADS_TO):
         step = f"a global table is only looked into, by joins of streams; for {snake}() use StreamsBuilder.table()"
     else:
         step = did_you_mean(snake, methods, "it has")
-    return NotInThisDsl(f"{cls.__name__} has no {name}()", next_step=step, **place_of_call())
+    return NotInThisDsl(f"{shown} has no {name}()", next_step=step, **place_of_call())
 
 
 def _path(start: str, method: str) -> list[str] | None:

@@ -299,12 +299,12 @@ class _Running:
     def take(self, record: TakenUp, passage: Passage | None) -> dict[str, Batch]:
         """What reaches the sinks."""
         tap = _no_tap if passage is None else _Kept(passage.forwarded)
-        graph = self._graph(record.before, tap)
         parts, none = list(self._nothing), np.empty(0, np.int64)
         parts[record.source] = record.records
         ranks = [np.zeros(1, np.int64) if index == record.source else none for index in range(len(parts))]
-        arrived = graph.process(parts, ranks, record.uptake)
-        self._flush(graph)
+        with self._graph(record.before, tap) as graph:
+            arrived = graph.process(parts, ranks, record.uptake)
+            self._flush(graph)
         late = self._late.drain()
         if passage is not None:
             passage.metrics = graph.metrics
@@ -314,9 +314,9 @@ class _Running:
     def seal(self) -> dict[str, tuple[Batch, NDArray[np.int64]]]:
         """What reaches the sinks at the end of the input, and when it would have left."""
         end = self._history.ends[self._task]
-        graph = self._graph(end.times, _no_tap)
         clock = TaskClock(end.times.stream_time, next_sequence=end.last_sequence + 1)
-        sealed = seal(graph, self._nothing, clock, partition=self._task[1], order_time=end.order_time)
+        with self._graph(end.times, _no_tap) as graph:
+            sealed = seal(graph, self._nothing, clock, partition=self._task[1], order_time=end.order_time)
         return {name: (records.batch, records.order_time) for name, records in sealed.items()}
 
     def _graph(self, times: Times, tap: Tap) -> Graph:

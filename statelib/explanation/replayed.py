@@ -156,7 +156,8 @@ class ReplayedTask:
                 only_wanted=False,
                 tap=self._tap,
             )
-            return self._run(graph, state, _Taker(sequences, take, one_by_one=one_by_one))
+            with graph:
+                return self._run(graph, state, _Taker(sequences, take, one_by_one=one_by_one))
         finally:
             state.close()
 

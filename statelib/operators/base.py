@@ -182,6 +182,14 @@ class RoutingOperator(Operator, Protocol):
 
 
 @runtime_checkable
+class ClosingOperator(Operator, Protocol):
+    """An operator that holds something beside its state, which nobody else lets go of."""
+
+    def close(self) -> None:
+        """Lets go of it: no more is asked of the operator."""
+
+
+@runtime_checkable
 class WindowedOperator(Operator, Protocol):
     """An operator that keeps windows."""
 

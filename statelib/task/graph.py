@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from statelib.errors.user_lines import place_beside
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import (
     CallingFirst,
+    ClosingOperator,
     HoldingOperator,
     OperatorContext,
     RoutingOperator,
@@ -40,6 +41,7 @@ from statelib.topology.turns import is_shared, turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from types import TracebackType
 
     from numpy.typing import NDArray
 
@@ -89,7 +91,7 @@ class NodeSeconds:
 
 
 class Graph:
-    """The running operators of one task.
+    """The running operators of one task, which are closed with the context.
 
     Args:
         sub_topology: What to run.
@@ -166,6 +168,7 @@ class Graph:
             self.operators[processor.name] = with_leeway(processor, leeway).build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
+        self._closing = [operator for operator in self.operators.values() if isinstance(operator, ClosingOperator)]
         self._paths = paths_through(self.nodes)
         self._sampling = None if sample is None else Sampling(sample, self.nodes, self.metrics)
         of_all = [turn for turn in in_order if self._sampling is None or turn[0].name not in self._sampling]
@@ -379,6 +382,20 @@ class Graph:
                 operator.flush(write)
             self._backend.write(write)
         self.keys.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the operators; of several errors the first one counts."""
+        for operator in self._closing:
+            try:
+                operator.close()
+            except HindstreamError:
+                if error is None:
+                    raise
 
     def count_windows(self, end_of_input: EndOfInput) -> None:
         """Counts the windows that are still open, or have been sealed; after what was flushed has been written."""

@@ -154,6 +154,11 @@ class _Replay:
             wanted=self._fields,
             leeway=work.leeway,
         )
+        with graph:
+            return self._replayed(graph, number, told)
+
+    def _replayed(self, graph: Graph, number: int, told: Callable[[int], object]) -> tuple[RepartitionFile, ...]:
+        work, state = self._works[number], self._state
         by_topic = {source.topic: graph.metrics[source.name] for source in work.sub_topology.all_sources}
         quarantine = Quarantine(work.settings.on_bad_record, by_topic)
         graph.errors = ProcessingErrors.of(work, quarantine)

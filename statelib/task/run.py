@@ -105,7 +105,8 @@ def run_task(
         phases.end("restore")
         step("task.restored")
         try:
-            return task.run(phases, host, told)
+            with task.graph:
+                return task.run(phases, host, told)
         except BaseException as error:
             task.abort()
             if isinstance(error, CorruptedDataError):
@@ -139,7 +140,7 @@ class _Task:
             for store in work.sub_topology.stores
             if changelog_topic(work.job, store.name) in work.partitions
         }
-        self._graph = Graph(
+        self.graph = Graph(
             work.sub_topology,
             self.state.backend,
             clocks=before.clocks,
@@ -151,7 +152,7 @@ class _Task:
             sample=None if work.sample_keys is None else KeySample(work.sample_keys),
             leeway=work.leeway,
         )
-        by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
+        by_topic = {source.topic: self.graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
         self._graph.errors = ProcessingErrors.of(work, self._quarantine)
         self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
@@ -175,16 +176,16 @@ class _Task:
         for merged, parts in self._inputs.taken_up():
             phases.end("read")
             uptake = self._clock.uptake(merged, work.planned.partition)
-            arrived = self._graph.process(parts, merged.rank, uptake)
+            arrived = self.graph.process(parts, merged.rank, uptake)
             phases.end("process")
             for name, batch in arrived.items():
-                with self._graph.placing(name, uptake):
+                with self.graph.placing(name, uptake):
                     self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
             self._deliver_aside()
             phases.end("write")
             step("task.batch-processed")
             told(len(merged))
-            if self._graph.memory_bytes() > self.state.working_set_bytes:
+            if self.graph.memory_bytes() > self.state.working_set_bytes:
                 release_freed_memory()
                 self._spill()
                 release_freed_memory()
@@ -204,14 +205,14 @@ class _Task:
         phases.end("write")
         step("task.files-staged")
         write = WriteBatch(passed_to=self.state.backend)
-        self._graph.flush(write)
+        self.graph.flush(write)
         position = self._position()
         state = self.state.commit(write, position)
-        self._graph.count_windows(work.end_of_input)
+        self.graph.count_windows(work.end_of_input)
         for node in work.sub_topology.processors:
             for store in node.spec.state_stores():
                 if store.name in self._changelogs:
-                    self._graph.metrics[node.name].count("changelog-record", self._changelogs[store.name][0].added)
+                    self.graph.metrics[node.name].count("changelog-record", self._changelogs[store.name][0].added)
         phases.end("checkpoint")
         step("task.state-saved")
         return TaskOutcome(
@@ -221,7 +222,7 @@ class _Task:
             repartitions=repartitions,
             state=state,
             position=position,
-            metrics=self._graph.metrics,
+            metrics=self.graph.metrics,
             stores=self.state.sizes(),
             seconds=phases.seconds,
             peak_memory_bytes=peak_memory_bytes(),
@@ -233,7 +234,7 @@ class _Task:
     def _spill(self) -> None:
         """Writes the working sets, which have outgrown the memory budget."""
         with self.state.spilling() as new_file:
-            self._graph.spill(new_file)
+            self.graph.spill(new_file)
         step("task.spilled")
 
     def abort(self) -> None:
@@ -245,7 +246,7 @@ class _Task:
 
     def _deliver(self, sink: str, batch: Batch, order_time: Callable[[], NDArray[np.int64]]) -> None:
         """Writes what arrives at a sink; only repartition topics keep the order time of each record."""
-        metrics = self._graph.metrics[sink]
+        metrics = self.graph.metrics[sink]
         metrics.records_in += len(batch)
         delivered = Delivered(len(batch), len(batch))
         if sink in self._archive_sinks:
@@ -260,7 +261,7 @@ class _Task:
     def _seal(self, order_time: int, leeway: Leeway | None) -> None:
         """Lets go what the operators hold; ``order_time``: of the last record taken up; ``leeway``: see `seal`."""
         nothing, partition = self._inputs.nothing, self._work.planned.partition
-        let_go = seal(self._graph, nothing, self._clock, partition=partition, order_time=order_time, leeway=leeway)
+        let_go = seal(self.graph, nothing, self._clock, partition=partition, order_time=order_time, leeway=leeway)
         for name, sealed in let_go.items():
             self._deliver(name, sealed.batch, partial(attrgetter("order_time"), sealed))
         self._deliver_aside()
@@ -305,7 +306,7 @@ class _Task:
             source_offsets=self._inputs.offsets(),
             source_times=self._inputs.times(),
             stream_time=self._clock.stream_time,
-            clocks=self._graph.clocks,
+            clocks=self.graph.clocks,
             # What a former topology wrote is kept: should it come again, it goes on from there.
             sink_offsets=self.state.position.sink_offsets
             | {sink.place: sink.next_offset for sink in self._all_archive_sinks},

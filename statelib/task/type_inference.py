@@ -92,9 +92,9 @@ def _types_of(
     uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
     for sub in topology.sub_topologies:
         parts = [_nothing(source, readers, topics) for source in sub.all_sources]
-        graph = Graph(sub, MemoryBackend(), clocks={}, semantics=semantics, only_wanted=only_wanted)
-        nodes |= graph.forwarded_of_nothing(parts)
-        arrived = graph.process(parts, [none] * len(parts), uptake)
+        with Graph(sub, MemoryBackend(), clocks={}, semantics=semantics, only_wanted=only_wanted) as graph:
+            nodes |= graph.forwarded_of_nothing(parts)
+            arrived = graph.process(parts, [none] * len(parts), uptake)
         for sink in sub.all_sinks:
             batch = arrived[sink.name]
             key = batch.keys.type if sink.internal else archived_type(batch.keys.type)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from statelib.state import StoreBuilder
+    from statelib.state.epoch_time import Time
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 """(name, value) of each header, in order."""
@@ -124,21 +125,29 @@ class ProcessorContext(Protocol):
         """
 
     def schedule(
-        self, interval: timedelta, punctuation_type: PunctuationType, callback: Callable[[int], object]
+        self,
+        interval: timedelta,
+        punctuation_type: PunctuationType,
+        callback: Callable[[int], object],
+        start_time: Time | None = None,
     ) -> Cancellable:
         """Calls ``callback`` with the stream time in ms, every ``interval`` of stream time.
 
         As in Kafka, the first call comes after the next record. Further calls come when stream time reaches or passes
         a multiple of the interval: one call, however many multiples it passes, after the record that advanced stream
-        time.
+        time. With ``start_time`` (ms, or a `datetime` with a time zone) the first call comes when stream time reaches
+        it, and multiples count from there (KIP-1146); if it is past already, at the next multiple.
 
         Callbacks continue in the next slice. So `Processor.init` must schedule the same ones each time, and a callback
         scheduled elsewhere must be a method of the processor.
 
         Raises:
-            ConfigurationError: The type is wall-clock time, the interval is less than 1 ms, or the next slice could
-                not find the callback again.
+            ConfigurationError: The type is wall-clock time, the interval is less than 1 ms, the start is before 1970,
+                or the next slice could not find the callback again.
         """
+
+    def commit(self) -> None:
+        """Changes nothing: a run commits a slice as a whole. In Kafka, too, it is only a request."""
 
     def get_state_store(self, name: str) -> Any:
         """The store of that name.
@@ -166,7 +175,11 @@ class _AnyProcessor(ABC):
 
 
 class Processor(_AnyProcessor):
-    """Processes records and forwards any (KIP-820, for ``KStream.process``). There is no ``close``."""
+    """Processes records and forwards any (KIP-820, for ``KStream.process``).
+
+    If it has a method ``close(self)``, that is called at the end of each slice, whether the slice succeeds or fails, to
+    release what `init` has opened. Stores can be read there; what is put into them is lost.
+    """
 
     @abstractmethod
     def process(self, record: Record) -> None:
@@ -174,7 +187,10 @@ class Processor(_AnyProcessor):
 
 
 class FixedKeyProcessor(_AnyProcessor):
-    """Processes records and forwards some with the same keys (KIP-820, for ``KStream.process_values``)."""
+    """Processes records and forwards some with the same keys (KIP-820, for ``KStream.process_values``).
+
+    A method ``close(self)`` is called as `Processor` says.
+    """
 
     @abstractmethod
     def process(self, record: FixedKeyRecord) -> None:

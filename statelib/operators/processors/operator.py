@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.calls import KafkasNames
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
@@ -40,6 +41,7 @@ from statelib.operators.processors.visits import Visits, records_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_table import KeyTable
 from statelib.settings.durations import milliseconds
+from statelib.state.epoch_time import epoch_ms
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import StoreSpec
 
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from statelib.operators.processors.visits import Deliver, Visit
     from statelib.records.batch import Batch, Uptake
     from statelib.state import StateStore, StoreBuilder
+    from statelib.state.epoch_time import Time
     from statelib.stores.backend import WriteBatch
 
 
@@ -93,7 +96,7 @@ class Process:
         Raises:
             ConfigurationError: See `build`.
         """
-        self.build(OperatorContext(node, MemoryBackend(), KeyTable(), NodeMetrics()))
+        self.build(OperatorContext(node, MemoryBackend(), KeyTable(), NodeMetrics())).close()
 
     def asks_for(self, stores: Sequence[StoreBuilder[Any]]) -> tuple[StoreBuilder[Any], ...]:
         """Those of some stores that each task has whole for which the processor asks when it begins."""
@@ -102,6 +105,7 @@ class Process:
             running = replace(self, of_all=tuple(stores)).build(context)
         except HindstreamError:
             return ()  # `check` tells why
+        running.close()
         return tuple(store for store in stores if store.name in running.asked)
 
     def build(self, context: OperatorContext) -> ProcessOperator:
@@ -161,8 +165,10 @@ class Process:
         return processor
 
 
-class ProcessOperator:
+class ProcessOperator(KafkasNames):
     """The running operator; also the `ProcessorContext` of its processor."""
+
+    _shown_as = "ProcessorContext"
 
     def __init__(self, spec: Process, context: OperatorContext) -> None:
         self._spec = spec
@@ -223,7 +229,8 @@ class ProcessOperator:
     def forward(self, record: FixedKeyRecord, child_name: str | None = None) -> None:
         """See `ProcessorContext`."""
         if self._visit is None:
-            raise ConfigurationError("init() has nothing to forward", next_step="forward from process() or a callback")
+            what = "init() and close() have nothing to forward"
+            raise ConfigurationError(what, next_step="forward from process() or a callback")
         wanted = FixedKeyRecord if self._spec.fixed_key else Record
         if type(record) is not wanted:
             step = f"forward a {wanted.__name__}"
@@ -234,7 +241,11 @@ class ProcessOperator:
         self._deliver(record, TO_ALL if child_name is None else self._children[child_name], self._visit)
 
     def schedule(
-        self, interval: timedelta, punctuation_type: PunctuationType, callback: Callable[[int], object]
+        self,
+        interval: timedelta,
+        punctuation_type: PunctuationType,
+        callback: Callable[[int], object],
+        start_time: Time | None = None,
     ) -> Cancellable:
         """See `ProcessorContext`."""
         if punctuation_type is not PunctuationType.STREAM_TIME:
@@ -248,7 +259,16 @@ class ProcessOperator:
                 next_step="schedule calls in a processor of a stream, which may read the store",
             )
         interval_ms = milliseconds(interval, "punctuation interval", at_least=1)
-        return self.scheduler.schedule(interval_ms, callback)
+        start_ms = 0 if start_time is None else epoch_ms(start_time)
+        if start_ms < 0:
+            raise ConfigurationError(
+                f"callbacks cannot start at {start_time}", next_step="start in 1970 or later, or leave start_time out"
+            )
+        passed_ms = NO_TIMESTAMP if start_time is None else self.current_stream_time_ms()
+        return self.scheduler.schedule(interval_ms, callback, start_ms, passed_ms)
+
+    def commit(self) -> None:
+        """See `ProcessorContext`."""
 
     def get_state_store(self, name: str) -> Any:
         """See `ProcessorContext`."""
@@ -344,6 +364,13 @@ class ProcessOperator:
     def memory_bytes(self) -> int:
         """Nothing is kept."""
         return 0
+
+    def close(self) -> None:
+        """Tells the processor that its task ends, if it wants to know."""
+        close = getattr(self._processor, "close", None)  # none of `Processor`: its code is in fingerprints
+        if callable(close):
+            self._visit = None
+            self._guarded(lambda _: close(), None, close)
 
     # -------------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """What a custom processor has scheduled, and when it is due (Kafka's ``PunctuationQueue``, ``PunctuationSchedule``).
 
-A call is due for the first time at time 0, that is, as soon as there is a stream time at all, and then at the next
-multiple of its interval that is beyond the stream time at which it was made: what was missed is made up for once. Of
-several that are due the earliest comes first; equal ones come as Java's ``PriorityQueue`` has them.
+A call is due for the first time at time 0, that is, as soon as there is a stream time at all, or at the start that it
+is given (KIP-1146), and then at the next multiple of its interval, counted from there, that is beyond the stream time
+at which it was made: what was missed is made up for once. Of several that are due the earliest comes first; equal ones
+come as Java's ``PriorityQueue`` has them.
 """
 
 from __future__ import annotations
@@ -157,17 +158,25 @@ class Scheduler:
         self._logged = self._stored
         self._of_init: dict[str, Schedule] | None = {}
 
-    def schedule(self, interval_ms: int, callback: Callback) -> Schedule:
+    def schedule(self, interval_ms: int, callback: Callback, start_ms: int = 0, passed_ms: int = -1) -> Schedule:
         """A new schedule; while ``init`` runs in a later slice, the one that it made before.
+
+        Args:
+            interval_ms: At least 1.
+            callback: Called with the stream time.
+            start_ms: When it is called first.
+            passed_ms: The stream time behind which the first call must be if it has a start; -1: anywhere.
 
         Raises:
             ConfigurationError: The next slice could not find the callback.
         """
         if self._of_init is not None:
-            schedule = Schedule(f"#{len(self._of_init)}", interval_ms, callback, node=self.node)
+            schedule = Schedule(f"#{len(self._of_init)}", interval_ms, callback, start_ms, node=self.node)
             self._of_init[schedule.name] = schedule
             return schedule
-        schedule = Schedule(self._method_name(callback), interval_ms, callback, node=self.node)
+        schedule = Schedule(self._method_name(callback), interval_ms, callback, start_ms, node=self.node)
+        if start_ms < passed_ms:
+            schedule.advance(passed_ms)
         self.queue.add(schedule)
         return schedule
 

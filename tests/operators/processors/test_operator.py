@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import pickle
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -18,10 +18,13 @@ from statelib import (
     FixedKeyRecord,
     InputError,
     Processor,
+    ProcessorContext,
     PunctuationType,
     Record,
     RecordMetadata,
     Stores,
+    StreamsBuilder,
+    TopologyTestDriver,
 )
 from statelib.operators.processors.operator import Process
 from statelib.stores.spec import families_of
@@ -32,8 +35,10 @@ from tests.reference import process as reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 STRING = pa.string()
+INTERVAL_10 = timedelta(milliseconds=10)
 
 
 def spec(supplier: Any, *stores: Any, key_type: pa.DataType | None = None, value_type: pa.DataType | None = None,
@@ -106,6 +111,97 @@ def test_the_context() -> None:
     ]
 
 
+class Anchored(Processor):
+    """Schedules calls that have a start: in ``init``, and behind and before stream time."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        context.schedule(INTERVAL_10, PunctuationType.STREAM_TIME, self.init_, start_time=25)
+
+    def process(self, record: Record) -> None:
+        starts = {"s": (self.late, 12), "f": (self.future, datetime.fromtimestamp(0.055, UTC))}
+        if record.key in starts:
+            callback, start = starts[record.key]
+            self.context.schedule(INTERVAL_10, PunctuationType.STREAM_TIME, callback, start)
+        self.context.commit()
+
+    def init_(self, time: int) -> None:
+        self.context.forward(Record("init", str(time), time))
+
+    def late(self, time: int) -> None:
+        self.context.forward(Record("late", str(time), time))
+
+    def future(self, time: int) -> None:
+        self.context.forward(Record("future", str(time), time))
+
+
+@pytest.mark.parametrize("cuts", [[], [1, 1, 1, 1, 1, 1, 1, 1]])
+def test_calls_with_a_start_are_those_of_kafka_streams(cuts: list[int]) -> None:
+    records = [
+        SourceRecord(key, "v", time, 0)
+        for key, time in zip("abcsdfegh", (3, 24, 25, 26, 41, 42, 60, 62, 90), strict=True)
+    ]
+    task = Task(spec(Anchored), STRING, [STRING])
+    forwarded = [(key, time) for key, _, time in rows(task.run(records, cuts, flush_every=1 if cuts else 0))]
+    assert forwarded == [  # what the test driver of Kafka Streams 4.4.0 gives (KIP-1146)
+        ("init", 25), ("late", 41), ("init", 41), ("late", 42), ("init", 60), ("late", 60), ("future", 60),
+        ("late", 62), ("future", 90), ("init", 90), ("late", 90),
+    ]  # fmt: skip
+
+
+def test_what_the_context_has_not_says_what_to_use() -> None:
+    def ask(context: Any, record: Record) -> None:
+        getattr(context, record.key)()
+
+    for name, step in {
+        "stateDir": "keep state in a store",
+        "app_configs": "MyProcessor(limit=10)",
+        "current_system_time_ms": "use current_stream_time_ms()",
+        "metrics": "a run's report has the metrics",
+        "headers": "it is the attribute headers of the record",
+    }.items():
+        with pytest.raises(ConfigurationError, match=f"ProcessorContext has no {name}") as raised:
+            run_with(ask, SourceRecord(name, "v", 1, 0))
+        assert step in (raised.value.next_step or "")
+
+
+def test_a_processor_is_closed_with_its_task(tmp_path: Path) -> None:
+    class Opened(Processor):
+        told: ClassVar[list[str]] = []
+
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            self.told.append("init")
+
+        def process(self, record: Record) -> None:
+            if record.value == "bad":
+                raise ValueError(record.value)
+            self.told.append(record.value)
+
+        def close(self) -> None:
+            self.told.append("close")
+            if "worse" in self.told:
+                raise RuntimeError("cannot be closed")
+
+    builder = StreamsBuilder("app")
+    builder.stream("in").process(Opened).to("out")
+    driver = TopologyTestDriver(builder.build(), tmp_path)
+    topic = driver.create_input_topic("in")
+    for values in (["x", "y"], ["z"]):
+        topic.pipe_value_list(values)
+        Opened.told.clear()
+        driver.replay()
+        assert " ".join(["init", *values, "close"]) in " ".join(Opened.told)
+        assert Opened.told.count("init") == Opened.told.count("close"), "also where types are found out"
+    topic.pipe_value_list(["worse"])
+    with pytest.raises(ConfigurationError, match="a processor failed: RuntimeError: cannot be closed"):
+        driver.replay()
+    topic.pipe_value_list(["bad"])
+    with pytest.raises(ConfigurationError, match="ValueError: bad"):
+        driver.replay()
+    assert Opened.told[-1] == "close"
+
+
 def test_records_are_immutable_values() -> None:
     record = Record("k", 1, 2, (("h", b"x"),))
     assert record.with_key("l").with_value(3).with_timestamp(4).with_headers(()) == Record("l", 3, 4)
@@ -157,6 +253,9 @@ def test_what_cannot_be_is_refused() -> None:
         "a FixedKeyRecord cannot be forwarded here": lambda context, record: context.forward(FixedKeyRecord(1, 2, 3)),
         "no wall clock": lambda context, _: context.schedule(
             timedelta(seconds=1), PunctuationType.WALL_CLOCK_TIME, print
+        ),
+        "start at -1.*Next: start in 1970": lambda context, _: context.schedule(
+            timedelta(seconds=1), PunctuationType.STREAM_TIME, print, start_time=-1
         ),
         "less than 1 ms": lambda context, _: context.schedule(timedelta(0), PunctuationType.STREAM_TIME, print),
         "must be a method": lambda context, _: context.schedule(
