@@ -309,7 +309,9 @@ def _joined(joiner: Mapper, left: Flow, right: Flow, key: Mapper | None = None) 
     timestamp = Either((left.timestamp, right.timestamp))
     windows = {name: value for name, value in left.columns.items() if name.startswith("window_")}
     columns = {"key": left.key, "left": left.value, "right": right.value, "timestamp": timestamp, **windows}
-    meets = left.key if key is None else mapped(key, left.columns)
+    meets = left.key
+    if key is not None:
+        meets = columns["mapped_key"] = mapped(key, left.columns)
     by = used("join", [meets, right.key])
     return replace(left, value=mapped(joiner, columns), timestamp=timestamp).decided(by | right.decided_by)
 

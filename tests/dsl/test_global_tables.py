@@ -96,6 +96,27 @@ def test_a_store_has_the_table_and_decides_how_it_is_read() -> None:
     assert kinds == [StreamLatestJoin, StreamTableJoin]
 
 
+@pytest.mark.parametrize("materialized", [None, VERSIONED])
+def test_the_joiner_sees_both_keys(materialized: Materialized | None, tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    places = builder.global_table("places", materialized)
+    by_batch = {"mapped": "mapped_key", "key": "key", "found": "right"}
+    columns = ("key", "mapped_key", "right")
+    by_record = per_record(lambda key, mapped, right: f"{key} {mapped} {right}", pa.string(), *columns)
+    visits = builder.stream("visits")
+    visits.left_join(places, "value", by_batch).to("all")
+    visits.join(places, "value", by_record).to("found")
+    driver = TopologyTestDriver(builder.build(), tmp_path)
+    driver.create_input_topic("places").pipe_input("rome", "Rome", 1)
+    driver.create_input_topic("visits").pipe_record_list([("v", "rome", 2), ("w", "oslo", 3), (None, "rome", 4)])
+    assert driver.create_output_topic("all").read_key_values_to_list() == [
+        ("v", {"mapped": "rome", "key": "v", "found": "Rome"}),
+        ("w", {"mapped": "oslo", "key": "w", "found": None}),
+        (None, {"mapped": "rome", "key": None, "found": "Rome"}),
+    ]
+    assert driver.create_output_topic("found").read_values_to_list() == ["v rome Rome", "None rome Rome"]
+
+
 def test_the_fingerprint_covers_how_a_table_is_read_and_its_key() -> None:
     def fingerprint(join: Callable[[StreamsBuilder], object]) -> str:
         builder = StreamsBuilder("app")

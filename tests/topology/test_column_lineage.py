@@ -139,6 +139,15 @@ def test_streams_that_are_aggregated_together() -> None:
     }
 
 
+def test_the_key_that_is_looked_up_in_a_global_table() -> None:
+    builder = StreamsBuilder("job")
+    joiner = {"place": "mapped_key", "name": "right.name"}
+    builder.stream("s").join(builder.global_table("places"), "value.a", joiner).to("out")
+    found = texts(lineage(builder, of("place name"), s=of("a b"), places=of("name")))
+    assert found["value.place"] == "s.value.a identity"
+    assert found["decided by"] == "places.key join, s.value.a join"
+
+
 def test_every_operator_is_known(monkeypatch) -> None:
     """But for custom processors; and no sink's field is made of nothing."""
     unknown = []

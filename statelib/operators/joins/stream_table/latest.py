@@ -66,7 +66,7 @@ class RunningStreamLatestJoin:
         stream, *tables = inputs
         key, codes = self._stream.keys_of(stream, tables[0])
         right = self._table.look_up(key, Lookups(stream.sequence, codes), tables).value
-        return self._stream.joined(stream, codes, right)
+        return self._stream.joined(stream, key, codes, right)
 
     def flush(self, write: WriteBatch) -> None:
         """Forgets what keys have; the table's own operator writes it."""

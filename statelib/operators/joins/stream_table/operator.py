@@ -87,7 +87,7 @@ class RunningStreamTableJoin:
         found = self._working_set.values_of(self._working_set.meet(stream, codes, table))
         steps = self._spec.steps
         right = through(steps, key, found, self._context.node, stream.sequence) if steps else found
-        return self._stream.joined(stream, codes, right)
+        return self._stream.joined(stream, key, codes, right)
 
     def flush(self, write: WriteBatch) -> None:
         """Forgets the timelines; the table's own operator writes them."""

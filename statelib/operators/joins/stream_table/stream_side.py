@@ -20,7 +20,7 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.base import StorelessSpec
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
-from statelib.operators.mappers.fields import ALL, both, columns_for, fields_of_mapper, pruned, reads_key
+from statelib.operators.mappers.fields import ALL, NONE, both, columns_for, fields_of_mapper, pruned, reads_key
 from statelib.operators.mappers.mapping import evaluate
 from statelib.records.batch import NULL_KEY
 from statelib.records.key_column import KeyColumn, window_columns
@@ -38,7 +38,8 @@ class StreamSideSpec(StorelessSpec):
     """Base of the parameters of such joins; the store belongs to the table.
 
     Attributes:
-        joiner: Makes the result's value from the columns ``key``, ``left``, ``right``, ``timestamp``.
+        joiner: Makes the result's value from the columns ``key``, ``left``, ``right``, ``timestamp``; where there is a
+            ``key``, what it gives is the column ``mapped_key`` (KIP-1340).
         left: Whether records without a match go on, with a null ``right``.
         key: Makes the table's key of a record (global tables); None: it is the record's.
     """
@@ -86,11 +87,12 @@ class StreamSide:
         check_types(key.type, table.keys.type, node=node, what=what, way_round=way_round)
         return key, self._context.keys.encode(key.serialized())
 
-    def joined(self, stream: Batch, codes: NDArray[np.int64], right: pa.Array) -> Batch:
+    def joined(self, stream: Batch, key: KeyColumn, codes: NDArray[np.int64], right: pa.Array) -> Batch:
         """What goes on, with the stream's keys, timestamps and headers.
 
         Args:
             stream: The records.
+            key: The key under which each was looked up.
             codes: int64, the code of the key of each.
             right: What the table has for it; null: nothing.
         """
@@ -99,13 +101,19 @@ class StreamSide:
         matched = valid_of(right) & usable & (codes != NULL_KEY)
         emitted = usable if self._left else matched
         left = stream.filter(emitted)
+
+        def of_left(column: pa.Array) -> pa.Array:
+            return column if len(left) == len(stream) else column.filter(pa.array(emitted))
+
         columns = {
             "left": left.value,
-            "right": right if len(left) == len(stream) else right.filter(pa.array(emitted)),
+            "right": of_left(right),
             "timestamp": pa.array(left.timestamp),
         }
         if reads_key(self._joiner):
             columns["key"] = left.key
+        if self._key is not None and fields_of_mapper(self._joiner, "mapped_key") != NONE:
+            columns["mapped_key"] = of_left(key.plain)
         columns |= window_columns(left.keys)
         value = evaluate(self._joiner, pa.RecordBatch.from_pydict(columns), self._context.node, left.sequence)
         metrics = self._context.metrics
