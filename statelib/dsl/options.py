@@ -220,10 +220,20 @@ class Materialized(KafkasNames):
         | WindowBytesStoreSupplier
         | SessionBytesStoreSupplier,
     ) -> Materialized:
-        """A store of this name, or from this supplier (from a window or session supplier: its name and retention)."""
+        """A store of this name, or from this supplier (from a window or session supplier: its name and retention).
+
+        Raises:
+            ConfigurationError: It cannot be a store's name, or the supplier's store retains duplicates.
+        """
         if not isinstance(store, BytesStoreSupplier):
             check_name(store, "a store")
             return cls(store)
+        if isinstance(store, WindowBytesStoreSupplier) and store.retain_duplicates:
+            raise ConfigurationError(
+                "a window of an aggregation has one value, and this store would retain duplicates",
+                store=store.name,
+                next_step="leave retain_duplicates out",
+            )
         if isinstance(store, (WindowBytesStoreSupplier, SessionBytesStoreSupplier)):
             return cls(store.name, retention_ms=store.retention_ms)
         return cls(store.name, store)

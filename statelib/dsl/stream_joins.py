@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.joins.stream_stream.operator import StreamJoinSide, StreamStreamJoin
 from statelib.settings.durations import milliseconds
 from statelib.topology import Processor
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import timedelta
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.mappers.mapping import Mapper
+    from statelib.state import WindowBytesStoreSupplier
 
 
 @arguments_checked
@@ -24,17 +27,21 @@ if TYPE_CHECKING:
 class StreamJoined(KafkasNames):
     """Names of a stream-stream join's nodes and stores (Kafka's ``StreamJoined``).
 
-    Stores keep records for the windows' size and grace period; Kafka refuses any other retention.
+    Stores keep records for the windows' size and grace period; Kafka, too, refuses any other retention.
 
     Attributes:
         name: Prefix of the names of the nodes, and of the repartition topics if the join needs any.
         store_name: Prefix of the stores' names.
         emit_interval_ms: See `with_emit_interval`.
+        this_store: See `with_this_store_supplier`.
+        other_store: See `with_other_store_supplier`.
     """
 
     name: str | None = None
     store_name: str | None = None
     emit_interval_ms: int = 0
+    this_store: WindowBytesStoreSupplier | None = None
+    other_store: WindowBytesStoreSupplier | None = None
 
     def __post_init__(self) -> None:
         """Checks the names, as Kafka does (``Named.validate``)."""
@@ -53,6 +60,27 @@ class StreamJoined(KafkasNames):
     def with_store_name(self, store_name: str) -> StreamJoined:
         """A copy whose store names begin with ``store_name``."""
         return replace(self, store_name=store_name)
+
+    def with_this_store_supplier(self, supplier: WindowBytesStoreSupplier) -> StreamJoined:
+        """A copy whose store of this stream's records is that of a supplier, and has its name (KIP-479).
+
+        As in Kafka, the supplier's window size is that of the join, its retention period size and grace period, and it
+        retains duplicates; the join refuses any other.
+        """
+        return replace(self, this_store=supplier)
+
+    def with_other_store_supplier(self, supplier: WindowBytesStoreSupplier) -> StreamJoined:
+        """The same for the other stream's records."""
+        return replace(self, other_store=supplier)
+
+    def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> StreamJoined:
+        """Changes nothing: a replay writes no changelog, its state is in checkpoints."""
+        del config
+        return self
+
+    def with_logging_disabled(self) -> StreamJoined:
+        """Changes nothing: a replay writes no changelog, its state is in checkpoints."""
+        return self
 
     def with_emit_interval(self, interval: timedelta) -> StreamJoined:
         """How long a live application waits between two checks for records that stay without a match.
@@ -99,14 +127,18 @@ def joined_stream(
     other = made_other if name is None else f"{name}{other_suffix}"
     merge = builder.suffixed(name, "-merge", "KSTREAM-MERGE")
 
-    def store(made: str, suffix: str) -> str:
+    def store(base: str | None, made: str, suffix: str, supplier: WindowBytesStoreSupplier | None = None) -> str:
+        if supplier is not None:
+            return builder.claim_store(_fitting(supplier, windows).name)
         return builder.claim_store(f"{made if base is None else base + suffix}-store")
 
-    left_store, right_store = store(made_this, this_suffix), store(made_other, other_suffix)
+    left_store = store(base, made_this, this_suffix, joined.this_store)
+    right_store = store(base, made_other, other_suffix, joined.other_store)
     held = None
     if keeps_left and not windows.unmatched_at_once:
         made_shared = f"KSTREAM-OUTERSHARED{made_this.removeprefix(this_kind)}"
-        held = store(made_shared, f"-{'outer' if keeps_right else 'left'}-shared-join")
+        shared_base = base if joined.this_store is None else joined.this_store.name
+        held = store(shared_base, made_shared, f"-{'outer' if keeps_right else 'left'}-shared-join")
     spec = StreamStreamJoin(
         joiner, windows, left_store, right_store, held,
         keeps_left=keeps_left, keeps_right=keeps_right, emit_interval_ms=joined.emit_interval_ms,
@@ -122,6 +154,25 @@ def joined_stream(
         Processor(merge, sides, spec),
     )
     return merge
+
+
+def _fitting(supplier: WindowBytesStoreSupplier, windows: JoinWindows) -> WindowBytesStoreSupplier:
+    """The supplier itself (Kafka's ``assertWindowSettings``).
+
+    Raises:
+        ConfigurationError: It does not fit the join's windows.
+    """
+    given = (supplier.window_size_ms, supplier.retention_ms, supplier.retain_duplicates)
+    wanted = (windows.size_ms, windows.retention_ms, True)
+    if given != wanted:
+        raise ConfigurationError(
+            "the supplier of a join's store has other settings than the join: window size "
+            f"{given[0]} ms, retention period {given[1]} ms, retain_duplicates={given[2]}",
+            store=supplier.name,
+            next_step=f"give it a window size of {wanted[0]} ms (before and after), a retention period of {wanted[1]} "
+            "ms (that and the grace period), and retain_duplicates=True",
+        )
+    return supplier
 
 
 def _kind_and_suffix(side: str, *, is_outer: bool) -> tuple[str, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from statelib.calls import KafkasNames
 from statelib.state.store import StateStore
 from statelib.state.suppliers import describe_supplier
 from statelib.stores.spec import StoreSpec
@@ -19,7 +20,7 @@ Store = TypeVar("Store", bound=StateStore[Any])
 
 
 @dataclass(frozen=True, slots=True)
-class StoreBuilder(Generic[Store]):
+class StoreBuilder(KafkasNames, Generic[Store]):
     """Kafka's ``StoreBuilder``, made by `Stores`. Immutable and picklable: each task builds its own store.
 
     Attributes:
@@ -42,6 +43,19 @@ class StoreBuilder(Generic[Store]):
     def build(self) -> Store:
         """A new store; ``init`` opens it."""
         return self.kind(self.supplier, self.key_serde, self.value_serde)
+
+    def with_caching_disabled(self) -> Self:
+        """Changes nothing: there is no record cache."""
+        return self
+
+    def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> Self:
+        """Changes nothing: a replay writes no changelog, its state is in checkpoints."""
+        del config
+        return self
+
+    def with_logging_disabled(self) -> Self:
+        """Changes nothing: a replay writes no changelog, its state is in checkpoints."""
+        return self
 
     def spec(self) -> StoreSpec:
         """What the store is."""

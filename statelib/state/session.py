@@ -119,6 +119,17 @@ class SessionStore(ExpiringStore[engine.SessionStore]):
         """As `find_sessions_of_range`, the latest first."""
         return self._of_keys(key_from, key_to, earliest_session_end, latest_session_start, reverse=True)
 
+    def find_sessions_by_end(
+        self, earliest_session_end: Time, latest_session_end: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """The sessions of all keys that end in the time from the one to the other, both included.
+
+        Kafka's ``findSessions(earliestSessionEndTime, latestSessionEndTime)`` (KIP-825).
+        """
+        last_ms = epoch_ms(latest_session_end)
+        rows = self._engine.in_time(epoch_ms(earliest_session_end), last_ms, reverse=False)
+        return self._shown(row for row in rows if row.end_ms <= last_ms)
+
     def _of_key(self, key: Any, earliest_end: Time, latest_start: Time) -> list[tuple[Windowed, Any]]:
         rows = self._engine.find_sessions(self._raw_key(key), epoch_ms(earliest_end), epoch_ms(latest_start))
         return list(self._shown(rows))

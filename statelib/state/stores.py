@@ -42,6 +42,11 @@ class Stores(KafkasNames):
         return KeyValueBytesStoreSupplier(name)
 
     @staticmethod
+    def persistent_timestamped_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
+        """As `persistent_key_value_store`: whether values have timestamps is said by the store's builder."""
+        return KeyValueBytesStoreSupplier(name)
+
+    @staticmethod
     def in_memory_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
         """A plain store in memory."""
         return KeyValueBytesStoreSupplier(name, persistent=False)
@@ -75,8 +80,24 @@ class Stores(KafkasNames):
     ) -> WindowBytesStoreSupplier:
         """A window store. Windows are kept for the retention period after their start.
 
+        Only the stores of joins of two streams retain duplicates: see `StreamJoined.with_this_store_supplier`.
+
         Raises:
-            ConfigurationError: The store should retain duplicates, or the retention is less than the window size.
+            ConfigurationError: The retention is less than the window size.
+        """
+        return _window(name, retention_period, window_size, retain_duplicates=retain_duplicates, persistent=True)
+
+    @staticmethod
+    def persistent_timestamped_window_store(
+        name: str,
+        retention_period: timedelta,
+        window_size: timedelta,
+        retain_duplicates: bool = False,  # noqa: FBT001, FBT002 - as in Kafka
+    ) -> WindowBytesStoreSupplier:
+        """As `persistent_window_store`: whether values have timestamps is said by the store's builder.
+
+        Raises:
+            ConfigurationError: The retention is less than the window size.
         """
         return _window(name, retention_period, window_size, retain_duplicates=retain_duplicates, persistent=True)
 
@@ -90,7 +111,7 @@ class Stores(KafkasNames):
         """A window store in memory.
 
         Raises:
-            ConfigurationError: The store should retain duplicates, or the retention is less than the window size.
+            ConfigurationError: The retention is less than the window size.
         """
         return _window(name, retention_period, window_size, retain_duplicates=retain_duplicates, persistent=False)
 
@@ -131,14 +152,24 @@ class Stores(KafkasNames):
     def window_store_builder(
         supplier: WindowBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
     ) -> StoreBuilder[WindowStore]:
-        """Builds a `WindowStore`."""
+        """Builds a `WindowStore`.
+
+        Raises:
+            ConfigurationError: The supplier's store retains duplicates.
+        """
+        supplier = _without_duplicates(supplier)
         return StoreBuilder(WindowStore, supplier, serde_of(key_serde), serde_of(value_serde))
 
     @staticmethod
     def timestamped_window_store_builder(
         supplier: WindowBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
     ) -> StoreBuilder[TimestampedWindowStore]:
-        """Builds a `TimestampedWindowStore`."""
+        """Builds a `TimestampedWindowStore`.
+
+        Raises:
+            ConfigurationError: The supplier's store retains duplicates.
+        """
+        supplier = _without_duplicates(supplier)
         return StoreBuilder(TimestampedWindowStore, supplier, serde_of(key_serde), serde_of(value_serde))
 
     @staticmethod
@@ -157,15 +188,19 @@ def _versioned(
     return VersionedBytesStoreSupplier(name, retention, interval, persistent)
 
 
+def _without_duplicates(supplier: WindowBytesStoreSupplier) -> WindowBytesStoreSupplier:
+    if supplier.retain_duplicates:
+        raise ConfigurationError(
+            "only the window stores of stream-stream joins retain duplicates",
+            store=supplier.name,
+            next_step="leave retain_duplicates out; if a key has several values in a window, store a list",
+        )
+    return supplier
+
+
 def _window(
     name: str, retention_period: timedelta, window_size: timedelta, *, retain_duplicates: bool, persistent: bool
 ) -> WindowBytesStoreSupplier:
-    if retain_duplicates:
-        raise ConfigurationError(
-            "only the window stores of stream-stream joins retain duplicates",
-            store=name,
-            next_step="leave retain_duplicates out; if a key has several values in a window, store a list",
-        )
     retention_ms = milliseconds(retention_period, "retention_period")
     size_ms = milliseconds(window_size, "window_size")
     if retention_ms < size_ms:
@@ -174,4 +209,4 @@ def _window(
             store=name,
             next_step="make the retention period at least the window size",
         )
-    return WindowBytesStoreSupplier(name, retention_ms, size_ms, persistent)
+    return WindowBytesStoreSupplier(name, retention_ms, size_ms, persistent, retain_duplicates)

@@ -66,12 +66,14 @@ class WindowBytesStoreSupplier(_OfAName):
         retention_ms: How long after its start a window is kept, by the store's own clock: the largest start put.
         window_size_ms: The windows' size.
         persistent: See `KeyValueBytesStoreSupplier`.
+        retain_duplicates: Whether a key may have several values in a window, as in the stores of joins of two streams.
     """
 
     name: str
     retention_ms: int
     window_size_ms: int
     persistent: bool = True
+    retain_duplicates: bool = False
 
 
 @arguments_checked
@@ -99,4 +101,5 @@ def describe_supplier(supplier: BytesStoreSupplier) -> Mapping[str, object]:
     """The settings that decide the answer, as plain data: where the store is does not."""
     settings = asdict(supplier)
     del settings["persistent"]
+    settings.pop("retain_duplicates", None)  # only joins have such stores, and describe themselves
     return settings

@@ -186,9 +186,19 @@ class ReadOnlyWindowStore(ReadOnlyStore):
         rows = _in_time(self._between(key_from, key_to, self._rows()), time_from, time_to)
         return ((Windowed(row.key, row.start, row.end), self._shown(row)) for row in rows)
 
+    def backward_fetch_range(
+        self, key_from: Any, key_to: Any, time_from: Time, time_to: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """As `fetch_range`, the latest first."""
+        return iter([*self.fetch_range(key_from, key_to, time_from, time_to)][::-1])
+
     def fetch_all(self, time_from: Time, time_to: Time) -> Iterator[tuple[Windowed, Any]]:
         """The windows of all keys that start in the range."""
         return self.fetch_range(None, None, time_from, time_to)
+
+    def backward_fetch_all(self, time_from: Time, time_to: Time) -> Iterator[tuple[Windowed, Any]]:
+        """As `fetch_all`, the latest first."""
+        return self.backward_fetch_range(None, None, time_from, time_to)
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
         """All windows."""
@@ -196,7 +206,7 @@ class ReadOnlyWindowStore(ReadOnlyStore):
 
     def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
         """All windows, the latest first."""
-        return iter([*self.all()][::-1])
+        return self.backward_fetch_all(0, _END_OF_TIME)
 
     def _shown(self, row: _Row) -> Any:
         return row.value
@@ -221,7 +231,7 @@ class ReadOnlySessionStore(ReadOnlyStore):
 
     def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
         """All sessions of ``key``, the latest first."""
-        return iter([*self.fetch(key)][::-1])
+        return self.backward_find_sessions(key, 0, _END_OF_TIME)
 
     def fetch_session(self, key: Any, session_start: Time, session_end: Time) -> Any:
         """The aggregate of the session with exactly these bounds, or None."""
@@ -232,8 +242,41 @@ class ReadOnlySessionStore(ReadOnlyStore):
         self, key: Any, earliest_session_end: Time, latest_session_start: Time
     ) -> Iterator[tuple[Windowed, Any]]:
         """The sessions of ``key`` that reach into the time from the one to the other, both included."""
-        first, last = epoch_ms(earliest_session_end), epoch_ms(latest_session_start)
-        return _sessions([row for row in self._rows(key=key) if row.end >= first and row.start <= last])
+        return _sessions(_reaching(self._rows(key=key), earliest_session_end, latest_session_start))
+
+    def backward_find_sessions(
+        self, key: Any, earliest_session_end: Time, latest_session_start: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """As `find_sessions`, the latest first."""
+        return iter([*self.find_sessions(key, earliest_session_end, latest_session_start)][::-1])
+
+    def find_sessions_of_range(
+        self, key_from: Any, key_to: Any, earliest_session_end: Time, latest_session_start: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """As `find_sessions`, for a range of keys (Kafka's ``findSessions(keyFrom, keyTo, ...)``); None: no bound."""
+        rows = self._between(key_from, key_to, self._rows())
+        return _sessions(_reaching(rows, earliest_session_end, latest_session_start))
+
+    def backward_find_sessions_of_range(
+        self, key_from: Any, key_to: Any, earliest_session_end: Time, latest_session_start: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """As `find_sessions_of_range`, the latest first."""
+        return iter([*self.find_sessions_of_range(key_from, key_to, earliest_session_end, latest_session_start)][::-1])
+
+    def find_sessions_by_end(
+        self, earliest_session_end: Time, latest_session_end: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """The sessions of all keys that end in the time from the one to the other, both included (KIP-825)."""
+        first, last = epoch_ms(earliest_session_end), epoch_ms(latest_session_end)
+        return _sessions([row for row in self._rows() if first <= row.end <= last])
+
+    def fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed, Any]]:
+        """All sessions of a range of keys (Kafka's ``fetch(keyFrom, keyTo)``); None: no bound."""
+        return self.find_sessions_of_range(key_from, key_to, 0, _END_OF_TIME)
+
+    def backward_fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed, Any]]:
+        """As `fetch_range`, the latest first."""
+        return self.backward_find_sessions_of_range(key_from, key_to, 0, _END_OF_TIME)
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
         """The sessions of all keys."""
@@ -254,6 +297,11 @@ OF_KIND: Mapping[str, type[ReadOnlyStore]] = {
 def _in_time(rows: list[_Row], time_from: Time, time_to: Time) -> list[_Row]:
     first, last = epoch_ms(time_from), epoch_ms(time_to)
     return sorted((row for row in rows if first <= row.start <= last), key=lambda row: (row.start, row.order))
+
+
+def _reaching(rows: list[_Row], earliest_end: Time, latest_start: Time) -> list[_Row]:
+    first, last = epoch_ms(earliest_end), epoch_ms(latest_start)
+    return [row for row in rows if row.end >= first and row.start <= last]
 
 
 def _sessions(rows: list[_Row]) -> Iterator[tuple[Windowed, Any]]:

@@ -52,7 +52,13 @@ class TestInputTopic(KafkasNames):
         return f"TestInputTopic({self._topic!r})"
 
     @overload
-    def pipe_input(self, key: TestRecord) -> None: ...
+    def pipe_input(
+        self,
+        key: object,
+        *,
+        timestamp: int | datetime | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None: ...
     @overload
     def pipe_input(
         self,
@@ -70,17 +76,22 @@ class TestInputTopic(KafkasNames):
         *,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
-        """Adds a record: key, value and, where the topic's clock is not to say it, timestamp; or a `TestRecord`.
+        """Adds a record: key, value and, where the topic's clock is not to say it, timestamp.
+
+        A single argument is a `TestRecord`, or, as in Kafka, the value of a record without a key.
 
         Raises:
             ConfigurationError: The timestamp is a `datetime` without a time zone, which differs between machines; or
                 the topic's types cannot hold the record.
         """
-        if isinstance(key, TestRecord) and value is _ABSENT:
-            self._driver.pipe(self._topic, key.key, key.value, key.timestamp_ms, key.headers)
-        else:
-            time_ms = self._next_ms() if timestamp is None else epoch_ms(timestamp)
-            self._driver.pipe(self._topic, key, value, time_ms, tuple(headers))
+        if value is _ABSENT and isinstance(key, TestRecord):
+            record = key
+            timestamp = record.timestamp_ms if timestamp is None else timestamp
+            key, value, headers = record.key, record.value, headers or record.headers
+        elif value is _ABSENT:
+            key, value = None, key
+        time_ms = self._next_ms() if timestamp is None else epoch_ms(timestamp)
+        self._driver.pipe(self._topic, key, value, time_ms, tuple(headers))
 
     def pipe_record_list(self, records: Iterable[TestRecord | tuple[object, object, int | datetime]]) -> None:
         """Adds records, each a `TestRecord` or (key, value, timestamp)."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MINUTE = timedelta(minutes=1)
 JOIN = JoinWindows.of_time_difference_with_no_grace(MINUTE)
 WINDOWED = STREAMS["WindowedKTable"]
+OF_JOINS = Stores.persistent_window_store("s", MINUTE, MINUTE, retain_duplicates=True)
 
 
 def streams() -> StreamsBuilder:
@@ -106,7 +107,7 @@ def streams() -> StreamsBuilder:
             "join(other, joiner, foreign_key=",
         ),
         (lambda b: b.table("a").join(WINDOWED(b), "left"), "not a WindowedKTable", "windowed.to_stream().to_table()"),
-        (lambda b: b.table("a").to_stream(lambda k, v: k), "takes a Named as named", "to_stream().select_key(key)"),
+        (lambda b: b.table("a").to_stream(lambda k, v: k), "with (batch), a pyarrow.RecordBatch, but", "per_record("),
         (lambda b: b.stream("a").group_by_key().aggregate("x"), "takes a dict as functions, not a str: 'x'", "mean_("),
         (
             lambda b: b.stream("a").group_by_key().aggregate(lambda: 0, lambda k, v, a: a),
@@ -139,7 +140,7 @@ def streams() -> StreamsBuilder:
             "with (batch), a pyarrow.RecordBatch",
             "per_record(",
         ),
-        (lambda b: b.stream("a").foreach(lambda k, v: None), "with (batch), a pyarrow.RecordBatch", "write one of"),
+        (lambda b: b.stream("a").foreach(lambda a, b, c: None), "with (key, value), or (batch), a", "write one of"),
         (lambda b: b.stream("a").process(Doubled()), "not a Doubled", "give its class"),
         (
             lambda b: b.stream("a").deduplicate_by_key(5000),
@@ -164,7 +165,8 @@ def streams() -> StreamsBuilder:
         (lambda b: Repartitioned.as_("r").number_of_partitions(3), "would be lost", "with_number_of_partitions()"),
         (lambda b: Consumed.with_(StringSerde()).as_("n"), "would be lost", "with_name()"),
         (lambda b: BufferConfig.max_records(3).max_bytes(4), "would be lost", "with_max_bytes()"),
-        (lambda b: Stores.persistent_window_store("s", MINUTE, MINUTE, True), "retain duplicates", "leave"),
+        (lambda b: Stores.window_store_builder(OF_JOINS, pa.string(), pa.string()), "retain duplicates", "leave"),
+        (lambda b: Materialized.as_(OF_JOINS), "would retain duplicates", "leave"),
         (
             lambda b: Stores.persistent_window_store("s", 60_000, MINUTE),
             "retention_period, not an int",

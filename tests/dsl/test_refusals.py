@@ -24,6 +24,7 @@ from statelib import (
     SessionWindows,
     SlidingWindows,
     Stores,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -246,5 +247,11 @@ def test_a_record_cache_is_refused_and_changelogs_are_only_noted() -> None:
     with pytest.raises(ConfigurationError, match="no record cache.*until_time_limit"):
         plain.with_caching_enabled()
     assert plain.with_caching_disabled() == plain.with_logging_enabled() == plain
+    builder = Stores.key_value_store_builder(Stores.in_memory_key_value_store("s"), pa.string(), pa.string())
+    for options in (builder, BufferConfig.max_records(3), BufferConfig.unbounded(), StreamJoined.as_("s")):
+        assert options.with_logging_enabled({"retention.ms": "1"}) == options.with_logging_disabled() == options
+    assert builder.with_caching_disabled() == builder
+    with pytest.raises(ConfigurationError, match=r"StoreBuilder has no with_caching_enabled\(\).*no record cache"):
+        builder.with_caching_enabled()  # type: ignore[attr-defined]
     assert plain.with_logging_disabled().changelog is None
     assert plain.with_logging_enabled({"retention.ms": "1"}).changelog == (("retention.ms", "1"),)

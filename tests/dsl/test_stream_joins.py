@@ -12,6 +12,7 @@ from statelib import (
     ConfigurationError,
     JoinWindows,
     KStream,
+    Stores,
     StreamJoined,
     StreamsBuilder,
     Topology,
@@ -123,12 +124,41 @@ def test_topics_with_other_numbers_of_partitions_are_refused() -> None:
         (lambda: WINDOWS.grace(ms(-1)), "-1 ms is less than 0 ms"),
         (lambda: two_streams(lambda one, two: one.join(two, BOTH)), r"within windows.*JoinWindows"),  # type: ignore[call-overload]
         (lambda: two_streams(stores_of_one_name), "two stores have one name"),
+        (lambda: joined_in(ms(25), ms(19)), r"window size 19 ms, .*25 ms.*Next: .*size of 20 ms.*period of 25 ms"),
+        (lambda: joined_in(ms(24), ms(20)), r"retention period 24 ms"),
+        (lambda: joined_in(ms(25), ms(20), retain_duplicates=False), r"False.*retain_duplicates=True"),
     ],
-    ids=["of", "before", "after", "difference", "grace", "without windows", "stores of one name"],
+    ids=[
+        "of",
+        "before",
+        "after",
+        "difference",
+        "grace",
+        "without windows",
+        "stores of one name",
+        "another window size",
+        "another retention",
+        "without duplicates",
+    ],
 )
 def test_what_cannot_be_is_refused(refused: Callable[[], object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         refused()
+
+
+def joined_in(retention: timedelta, size: timedelta, *, retain_duplicates: bool = True) -> StreamStreamJoin:
+    """A join with the stores of suppliers."""
+    make = Stores.persistent_window_store
+    this = make("this", retention, size, retain_duplicates)
+    other = Stores.in_memory_window_store("other", retention, size, retain_duplicates)
+    joined = StreamJoined().with_this_store_supplier(this).with_other_store_supplier(other)
+    return join_of(two_streams(lambda one, two: one.left_join(two, BOTH, WINDOWS, joined)))
+
+
+def test_stores_of_suppliers_have_their_names() -> None:
+    assert {store.name for store in joined_in(ms(25), ms(20)).state_stores()} == {
+        "this", "other", "this-left-shared-join-store"
+    }  # fmt: skip
 
 
 def two_streams(describe: Callable[[KStream, KStream], object]) -> Topology:

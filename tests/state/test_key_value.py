@@ -21,6 +21,10 @@ def supplier(where: Path | None) -> KeyValueBytesStoreSupplier:
     return make("counts")
 
 
+def test_timestamped_is_what_the_builder_makes_of_it() -> None:
+    assert Stores.persistent_timestamped_key_value_store("s") == Stores.persistent_key_value_store("s")
+
+
 def test_plain(where: Path | None) -> None:
     with Stores.key_value_store_builder(supplier(where), pa.string(), pa.int64()).build().init(where) as store:
         store.put_all([("b", 2), ("a", 1), ("ab", 3)])

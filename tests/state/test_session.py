@@ -45,6 +45,9 @@ def test_sessions(where: Path | None) -> None:
         assert [session for session, _ in store.backward_fetch_range("b", "z")] == [b]
         assert [session for session, _ in store.find_sessions_of_range("a", "b", 21, 29)] == [b]
         assert [session for session, _ in store.backward_find_sessions_of_range("a", None, 20, 10)] == [b, a1]
+        assert [session for session, _ in store.find_sessions_by_end(20, 25)] == [a1, b]
+        assert [session for session, _ in store.find_sessions_by_end(21, 40)] == [b, a2]
+        assert list(store.find_sessions_by_end(26, 39)) == []
         store.remove(a1)
         store.put(b, None)
         assert [session for session, _ in store.fetch_range("a", "b")] == [a2]

@@ -108,6 +108,8 @@ def test_suppliers() -> None:
         Stores.persistent_window_store("s", timedelta(milliseconds=9), SIZE)
     options = Materialized.as_(Stores.in_memory_window_store("s", RETENTION, SIZE))
     assert (options.store_name, options.retention_ms) == ("s", 100)
+    persistent = Stores.persistent_window_store("s", RETENTION, SIZE)
+    assert Stores.persistent_timestamped_window_store("s", RETENTION, SIZE) == persistent
 
 
 puts = st.tuples(st.sampled_from(["", "a", "ab"]), st.none() | st.integers(0, 9), st.integers(0, 300))

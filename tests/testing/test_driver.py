@@ -126,11 +126,16 @@ def test_headers_go_in_and_come_out() -> None:
     topic.pipe_input("a", "x", 1, headers=[("trace", b"1"), ("empty", None)])
     topic.pipe_input(TestRecord("b", "y", 2, headers=(("trace", b"2"),)))
     topic.pipe_input("c", "z", 3)
+    topic.pipe_input("v", timestamp=4)
     assert out.read_records_to_list() == [
         TestRecord("a", "x", 1, headers=(("trace", b"1"), ("empty", None))),
         TestRecord("b", "y", 2, headers=(("trace", b"2"),)),
         TestRecord("c", "z", 3),
+        TestRecord(None, "v", 4),
     ]
+    topic.pipe_input(TestRecord("b", "y", 2), timestamp=5)
+    topic.pipe_input("w")
+    assert out.read_records_to_list() == [TestRecord("b", "y", 5), TestRecord(None, "w", 0)]
     for wrong in [("trace", "text")], ["trace"], [(1, b"")]:
         with pytest.raises(ConfigurationError, match="is no header"):
             topic.pipe_input("a", "x", 1, headers=wrong)

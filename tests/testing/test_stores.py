@@ -75,6 +75,8 @@ def test_windows_are_read_by_key_and_time() -> None:
     assert [window for window, _ in store.backward_all()] == keys[::-1]
     assert [window for window, _ in store.fetch_all(1, MINUTE_MS)] == keys[2:]
     assert [window for window, _ in store.fetch_range("b", None, 0, MINUTE_MS)] == [keys[1]]
+    assert [window for window, _ in store.backward_fetch_all(0, MINUTE_MS - 1)] == keys[1::-1]
+    assert [window for window, _ in store.backward_fetch_range("a", "a", 0, MINUTE_MS)] == keys[::-2]
     assert driver.get_timestamped_window_store("minutes").fetch("a", 0) == ValueAndTimestamp({"n": 2}, 3)
 
 
@@ -91,6 +93,13 @@ def test_sessions_are_read_by_key_and_bounds() -> None:
     assert store.fetch_session("a", 1, 6) is None
     assert [window for window, _ in store.find_sessions("a", 6, 40)] == [Windowed("a", 30, 30)]
     assert [window.key for window, _ in store.all()] == ["b", "a", "a"]
+    first, second, of_b = Windowed("a", 1, 5), Windowed("a", 30, 30), Windowed("b", 2, 2)
+    assert [window for window, _ in store.backward_find_sessions("a", 0, 40)] == [second, first]
+    assert [window for window, _ in store.fetch_range("a", "b")] == [of_b, first, second]
+    assert [window for window, _ in store.backward_fetch_range("b", None)] == [of_b]
+    assert [window for window, _ in store.find_sessions_of_range("a", None, 3, 29)] == [first]
+    assert [window for window, _ in store.backward_find_sessions_of_range(None, "a", 0, 30)] == [second, first]
+    assert [window for window, _ in store.find_sessions_by_end(2, 5)] == [of_b, first]
 
 
 def test_versions_are_read_as_of_a_time() -> None:

@@ -94,6 +94,15 @@ class BufferConfig(KafkasNames):
         """The same bounds; the oldest records are emitted early if one is exceeded."""
         return EagerBufferConfig(self.record_limit, self.byte_limit)
 
+    def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> Self:
+        """Changes nothing: a replay writes no changelog, its state is in checkpoints."""
+        del config
+        return self
+
+    def with_logging_disabled(self) -> Self:
+        """Changes nothing: a replay writes no changelog, its state is in checkpoints."""
+        return self
+
     @property
     def is_bounded(self) -> bool:
         """Whether there is any bound."""
