@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
     )
+    from statelib.operators.stateless.printed import Printed
     from statelib.operators.suppress.definition import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
     from statelib.operators.windows.day_windows import DayWindows
     from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
@@ -178,6 +179,7 @@ _HOMES = {
         "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier",
         "WindowStore", "Windowed",
     ),
+    "statelib.operators.stateless.printed": ("Printed",),
     "statelib.operators.suppress.definition": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
     "statelib.storage": ("Storage",),
     "statelib.topics.append": ("append_records",),
@@ -201,7 +203,8 @@ __all__ = [
     "FixedKeyRecord", "GlobalKTable", "Grouped", "Handover", "HindstreamError", "IcebergTable", "InputError",
     "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream",
     "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore", "LakeTopic", "LogAndSkipOnInvalidTimestamp",
-    "Materialized", "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced",
+    "Materialized", "MultiVersionedKeyQuery", "Named", "Printed", "Processor", "ProcessorContext", "ProcessorSupplier",
+    "Produced",
     "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
     "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedCogroupedKStream", "SessionWindowedKStream",
     "SessionWindowedSerde", "SessionWindows", "Settings", "SlidingWindows", "StateSnapshot", "StateStore", "Storage",

@@ -10,6 +10,7 @@ NAME_OF = {
     "Joined": "joined",
     "Materialized": "materialized",
     "Named": "named",
+    "Printed": "printed",
     "Produced": "produced",
     "Repartitioned": "repartitioned",
     "StreamJoined": "joined",
@@ -53,6 +54,7 @@ WRITTEN = {
     "Materialized": 'write Materialized.as_("name")',
     "Named": 'write Named.as_("name")',
     "ProcessorSupplierLike": "give the processor's class, or a function that makes one: a new one for each task",
+    "Printed": 'write Printed.to_sys_out() or Printed.to_file("path")',
     "Produced": "write Produced.with_partitions(n) or Produced().with_name(name)",
     "Repartitioned": 'write Repartitioned.as_("name")',
     "Stream": "StreamsBuilder.stream(topic) gives one",
@@ -76,15 +78,10 @@ WRITTEN = {
 
 _EXTRACTOR = "write to(per_record(extractor, pa.string()), topics=[...]), with all topics that it may give"
 _FOREIGN_KEY = "the key of the other table goes by name: join(other, joiner, foreign_key=...)"
-_SELECT = "put select_key() behind it: to_stream().select_key(key)"
 
 HOW = {
     ("stream", "topic", "Pattern"): "name the topics, as what is replayed has to be known: stream([...])",
     ("to", "topic", "Callable"): _EXTRACTOR,
-    ("to_stream", "named", "Callable"): _SELECT,
-    ("to_stream", "named", "str"): f'write Named.as_("name"); for another key {_SELECT}',
-    ("to_stream", "named", "dict"): _SELECT,
-    ("to_stream", "named", "Expression"): _SELECT,
     ("KStream.join", "other", "*"): _TABLE,
     ("KStream.left_join", "other", "*"): _TABLE,
     ("join", "other", "KStream"): _STREAM,
@@ -137,12 +134,14 @@ MISSING = {
 }
 """By method and parameter: what to write where it was left out."""
 
+_ACTION = "(key, value), or (batch), a pyarrow.RecordBatch"
+
 ARGUMENTS = {
     ("aggregate_with", "initializer"): "()",
     ("aggregate_with", "merger"): "(key, aggregate, other_aggregate)",
     ("aggregate_with", "*"): "(key, value, aggregate)",
-    ("foreach", "action"): "(batch), a pyarrow.RecordBatch",
-    ("peek", "action"): "(batch), a pyarrow.RecordBatch",
+    ("foreach", "action"): _ACTION,
+    ("peek", "action"): _ACTION,
     ("reduce", "*"): "(aggregate, value)",
     ("with_consumer", "consumer"): "(branch), a KStream",
     ("with_function", "function"): "(branch), a KStream",

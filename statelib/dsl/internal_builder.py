@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from statelib.topology.nodes import Described
 
 
+_OF_TABLES = {"key-value", "versioned", "window", "session"}
+
+
 def _distinct(topics: str | Iterable[str]) -> list[str]:
     """The names of topics, each once.
 
@@ -255,6 +258,11 @@ class InternalStreamsBuilder:
             spec = table.spec
             self._graph.replace(replace(table, spec=replace(spec, needs_prior=True)))
         return True
+
+    def store_of_table(self, node: str) -> str | None:
+        """The store in which a table's rows are, if it has one of its own."""
+        kept = (store.name for store in self._processor(node).spec.state_stores() if store.kind in _OF_TABLES)
+        return next(kept, None)
 
     def replace_spec(self, node: str, spec: OperatorSpec) -> None:
         """Changes what a processor does, as long as the topology is being described."""

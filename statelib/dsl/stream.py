@@ -16,7 +16,8 @@ from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.mappers.mapping import Mapper, MapperLike, mapper
 from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
 from statelib.operators.stateless.merge import Merge
-from statelib.operators.stateless.operator import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stateless.operator import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey, by_batch
+from statelib.operators.stateless.printed import PrintLines
 from statelib.settings.durations import milliseconds
 from statelib.topology.nodes import Described
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from statelib.operators.deduplication.ids import Kind
     from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.processors.definition import ProcessorSupplierLike
+    from statelib.operators.stateless.printed import Printed
 
 
 class Stream(KafkasNames):
@@ -88,9 +90,11 @@ class Stream(KafkasNames):
         """
         return self._then("KSTREAM-FLATMAPVALUES", FlatMapValues(mapper(values)), named)
 
-    def peek(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> Self:
-        """Calls ``action`` with each batch and passes the batch on. A retried task calls it again: see `foreach`."""
-        return self._then("KSTREAM-PEEK", Peek(action), named)
+    def peek(
+        self, action: Callable[[pa.RecordBatch], object] | Callable[[Any, Any], object], named: Named | None = None
+    ) -> Self:
+        """Calls ``action`` and passes the records on. What it is called with, and how often: see `foreach`."""
+        return self._then("KSTREAM-PEEK", Peek(by_batch(action)), named)
 
     # --- several streams -----------------------------------------------------------------------------------------
 
@@ -232,7 +236,8 @@ class Stream(KafkasNames):
 
         ``join(stream, joiner, windows, joined)``: the other stream must have as many partitions as this one.
 
-        The joiner is a mapper over the columns ``key``, ``left`` (the record's value), ``right`` and ``timestamp``.
+        The joiner is a mapper over the columns ``key``, ``left`` (the record's value), ``right``, ``timestamp`` and,
+        with a global table, ``mapped_key``: what ``key_mapper`` has computed (KIP-1340).
         """
         return self._join(other, *how, left=False, **options)
 
@@ -264,14 +269,27 @@ class Stream(KafkasNames):
 
     # --- the end -------------------------------------------------------------------------------------------------
 
-    def foreach(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> None:
-        """Calls ``action`` with each batch and ends the stream (``KSTREAM-FOREACH``).
+    def foreach(
+        self, action: Callable[[pa.RecordBatch], object] | Callable[[Any, Any], object], named: Named | None = None
+    ) -> None:
+        """Calls ``action`` and ends the stream (``KSTREAM-FOREACH``).
+
+        An ``action`` of one argument is called with each batch, one of two arguments with each record's key and value
+        as Python data, which is slow.
 
         Side effects of ``action`` are not covered by the run's commit: they happen before the audit, and again when a
         task is retried. Use only side effects that are idempotent.
         """
         name = self._builder.name_of(named, "KSTREAM-FOREACH")
-        self._builder.add_processor(name, [self.node], ForEach(action))
+        self._builder.add_processor(name, [self.node], ForEach(by_batch(action)))
+
+    def print(self, printed: Printed) -> None:
+        """Prints the records and ends the stream (``KSTREAM-PRINTER``); for development: see `foreach`.
+
+        Tasks print where they run: in an executor's log, if Spark runs them.
+        """
+        name = self._builder.name_of(printed.name, "KSTREAM-PRINTER")
+        self._builder.add_processor(name, [self.node], ForEach(PrintLines(printed, self.node)))
 
     def to(self, topic: MapperLike, produced: Produced | None = None, *, topics: Iterable[str] | None = None) -> None:
         """Writes the records to a topic, partitioned by key.

@@ -93,9 +93,9 @@ class KTable(Table):
     ``value``.
     """
 
-    def to_stream(self, named: Named | None = None) -> KStream:
-        """Its updates as a stream, deletions included as nulls."""
-        return _to_stream(self, named)
+    def to_stream(self, key: MapperLike | None = None, named: Named | None = None) -> KStream:
+        """Its updates as a stream, deletions included as nulls; with ``key`` under another key (`select_key`)."""
+        return _to_stream(self, key, named)
 
     def group_by(self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None) -> KGroupedTable:
         """Groups the rows by another key for an aggregation, which repartitions the table (``KTableRepartitionMap``).
@@ -119,9 +119,9 @@ class WindowedKTable(WindowedTable):
     Mappers see the columns ``key``, ``value``, ``window_start`` and ``window_end``.
     """
 
-    def to_stream(self, named: Named | None = None) -> KStream:
-        """Its updates as a stream, deletions included as nulls."""
-        return _to_stream(self, named)
+    def to_stream(self, key: MapperLike | None = None, named: Named | None = None) -> KStream:
+        """Its updates as a stream, deletions included as nulls; with ``key`` under another key (`select_key`)."""
+        return _to_stream(self, key, named)
 
     def group_by(self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None) -> KGroupedTable:
         """Groups the windows by another key, which has no window: see `KTable.group_by`.
@@ -134,10 +134,11 @@ class WindowedKTable(WindowedTable):
         return KGroupedTable(grouped_rows(self, mapper(key), mapper(value), grouped))
 
 
-def _to_stream(table: AnyTable, named: Named | None) -> KStream:
+def _to_stream(table: AnyTable, key: MapperLike | None, named: Named | None) -> KStream:
     name = table.builder.name_of(named, "KTABLE-TOSTREAM")
     table.builder.add_processor(name, [table.node], ToStream())
-    return KStream(table.builder, name, key_changed=False)
+    stream = KStream(table.builder, name, key_changed=False)
+    return stream if key is None else stream.select_key(key)
 
 
 @arguments_checked

@@ -40,6 +40,11 @@ class AnyTable(KafkasNames):
         """Shared by all streams and tables of a topology."""
         return self._builder
 
+    @property
+    def queryable_store_name(self) -> str | None:
+        """The name of its store, also where it was generated; None: it has none."""
+        return self._builder.store_of_table(self.node)
+
     def _suppressed(
         self, suppressed: Suppressed, windows: AnyWindows | None, *, held_ms: int = 0, needs_prior: bool
     ) -> str:

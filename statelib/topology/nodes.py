@@ -60,9 +60,14 @@ class Consumed(KafkasNames):
         return cls(name=name)
 
     @classmethod
-    def with_(cls, key_serde: Serde | None = None, value_serde: Serde | None = None) -> Consumed:
-        """Keys and values are decoded by these serdes."""
-        return cls(key_serde, value_serde)
+    def with_(
+        cls,
+        key_serde: Serde | None = None,
+        value_serde: Serde | None = None,
+        timestamp_extractor: TimestampExtractor | MapperLike | None = None,
+    ) -> Consumed:
+        """Keys and values are decoded by these serdes; timestamps: see `with_timestamp_extractor`."""
+        return cls(key_serde, value_serde, timestamp_extractor)
 
     def with_name(self, name: str) -> Consumed:
         """A copy whose node is called ``name``."""

@@ -135,6 +135,7 @@ OBJECTS: dict[str, Any] = {
     "LogAndSkipOnInvalidTimestamp": statelib.LogAndSkipOnInvalidTimestamp(),
     "Materialized": Materialized.as_("m"),
     "Named": Named.as_("n"),
+    "Printed": statelib.Printed(),
     "Produced": Produced(),
     "Repartitioned": Repartitioned(),
     "SessionBytesStoreSupplier": Stores.persistent_session_store("s", MINUTE),

@@ -24,6 +24,7 @@ from statelib import (
     JoinWindows,
     Materialized,
     Named,
+    Printed,
     Processor,
     Produced,
     Repartitioned,
@@ -41,6 +42,8 @@ from statelib.topology.describe import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from statelib import WindowBytesStoreSupplier
 
 Step = dict[str, Any]
 _MS = timedelta(milliseconds=10)
@@ -129,9 +132,17 @@ def _stream_join(how: str) -> Callable[[Any, Any, Step], Any]:
 
     def join(of: Any, other: Any, step: Step) -> Any:
         joined = StreamJoined(step.get("name"), step.get("store"))
+        if "this" in step:
+            joined = joined.with_this_store_supplier(_join_store(step["this"]))
+        if "other" in step:
+            joined = joined.with_other_store_supplier(_join_store(step["other"]))
         return getattr(of, how)(other, "left", windows, joined)
 
     return join
+
+
+def _join_store(name: str) -> WindowBytesStoreSupplier:
+    return Stores.persistent_window_store(name, 3 * _MS, 2 * _MS, retain_duplicates=True)
 
 
 def _table_join(how: str, **options: Any) -> Callable[[Any, Any, Step], Any]:
@@ -199,7 +210,9 @@ _OPERATIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
     "flat_map_values": _derived("flat_map_values", "value"),
     "peek": _derived("peek", len),
     "foreach": _derived("foreach", len),
+    "print": lambda of, _, step: of.print(Printed(name=step.get("name"))),
     "to_stream": _derived("to_stream"),
+    "to_stream_by": _derived("to_stream", "key"),
     "to_table": _derived("to_table"),
     "repartition": lambda of, _, step: of.repartition(Repartitioned(step.get("name"))),
     "process": lambda of, _, step: of.process(_Nothing, *step.get("stores", ()), named=_named(step)),
@@ -233,17 +246,17 @@ _OPERATIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
 
 _OF_STREAM = {
     "filter": "stream", "filter_not": "stream", "map_values": "stream", "map": "stream", "select_key": "stream",
-    "flat_map": "stream", "flat_map_values": "stream", "peek": "stream", "foreach": None, "repartition": "stream",
-    "process": "stream", "process_values": "stream", "to_table": "table", "group_by": "grouped",
-    "group_by_key": "grouped",
+    "flat_map": "stream", "flat_map_values": "stream", "peek": "stream", "foreach": None, "print": None,
+    "repartition": "stream", "process": "stream", "process_values": "stream", "to_table": "table",
+    "group_by": "grouped", "group_by_key": "grouped",
 }  # fmt: skip
 _OF_TABLE = {
     "filter": "table", "filter_not": "table", "map_values": "table", "transform_values": "table",
-    "to_stream": "stream", "group_by": "grouped table", "suppress": "suppressed",
+    "to_stream": "stream", "to_stream_by": "stream", "group_by": "grouped table", "suppress": "suppressed",
 }  # fmt: skip
 _OF_WINDOWED_TABLE = {
     "filter": "windowed table", "map_values": "windowed table", "to_stream": "stream",
-    "suppress_final": "windowed table",
+    "to_stream_by": "stream", "suppress_final": "windowed table",
 }  # fmt: skip
 _JOINS = {
     ("stream", "stream"): ("stream_join", "stream_left_join", "stream_outer_join", "merge", "merge"),

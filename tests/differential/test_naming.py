@@ -39,6 +39,15 @@ KNOWN: dict[str, tuple[list[Step], list[str]]] = {
         [GROUPED[0], {"op": "group_by", "of": 0, "name": "by"}, {"op": "count", "of": 1, **COUNTS}],
         ["Processor: by ", "(topic: by-repartition)"],
     ),
+    "a table's stream under another key": (
+        [TABLES[0], {"op": "to_stream_by", "of": 0, "name": "n"}, {"op": "group_by_key", "of": 1},
+         {"op": "count", "of": 2, **COUNTS}],
+        ["Processor: n ", "KSTREAM-KEY-SELECT-0000000004", "(topic: counts-repartition)"],
+    ),
+    "what is printed": (
+        [GROUPED[0], {"op": "print", "of": 0}, {"op": "print", "of": 0, "name": "shown"}],
+        ["KSTREAM-PRINTER-0000000001", "Processor: shown "],
+    ),
     "reduced sessions": ([*SESSIONS, {"op": "reduce", "of": 2}], ["KSTREAM-REDUCE-STATE-STORE-0000000002"]),
     "streams that are aggregated together": (
         [*GROUPED, {"op": "stream", "topic": "other"}, {"op": "group_by_key", "of": 2},
@@ -61,6 +70,14 @@ KNOWN: dict[str, tuple[list[Step], list[str]]] = {
             {"op": "stream_left_join", "of": 0, "with": 1, "store": "s"},
         ],
         ["s-this-join-store", "s-outer-other-join-store", "s-left-shared-join-store", "KSTREAM-MERGE-0000000006"],
+    ),
+    "joined streams with stores of suppliers": (
+        [
+            {"op": "stream", "topic": "a"}, {"op": "stream", "topic": "b"},
+            {"op": "stream_outer_join", "of": 0, "with": 1, "this": "t", "other": "o"},
+            {"op": "stream_left_join", "of": 0, "with": 1, "other": "p", "store": "s"},
+        ],
+        ["(stores: [t", "(stores: [o", "t-outer-shared-join-store", "s-this-join-store", "[p]"],
     ),
     "a join by a foreign key": (
         [*TABLES, {"op": "foreign_key_join", "of": 0, "with": 1}],

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from statelib import Branched, KStream, Named, StreamsBuilder, TopologyTestDriver, per_record
+from statelib import (
+    Branched,
+    ConfigurationError,
+    KStream,
+    Named,
+    Printed,
+    StreamsBuilder,
+    TimeWindows,
+    TopologyTestDriver,
+    Windowed,
+    per_record,
+)
 from statelib.operators.mappers.mapping import mapper
 from tests.reference.streams import Stream
 from tests.task.pipeline import Pipeline
@@ -151,6 +163,57 @@ def test_foreach_sees_the_records_that_reach_it(tmp_path: Path) -> None:
     stream.to("out")
     assert len(values(run(builder, tmp_path, {"in": [("k", 1, 1), ("k", 2, 2), ("k", 3, 3)]}), "out")) == 3
     assert seen == [2, 3]
+
+
+def test_an_action_of_two_arguments_sees_each_record(tmp_path: Path) -> None:
+    seen: list[tuple[Any, Any]] = []
+    windowed: list[tuple[Any, Any]] = []
+    builder = StreamsBuilder("app")
+    stream = builder.stream("in").peek(lambda key, value: seen.append((key, value)))
+    counts = stream.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(timedelta(seconds=1))).count()
+    counts.to_stream().foreach(lambda key, value: windowed.append((key, value)))
+    run(builder, tmp_path, {"in": [("k", 1, 1), ("l", None, 2), ("k", 3, 3)]}).replay()
+    assert sorted(seen, key=str) == [("k", 1), ("k", 3), ("l", None)]
+    assert set(windowed) == {(Windowed("k", 0, 1000), 1), (Windowed("k", 0, 1000), 2), (Windowed("l", 0, 1000), 1)}
+
+
+def test_an_action_that_fails_for_a_record_names_it(tmp_path: Path) -> None:
+    def fail(key: str, value: int) -> None:
+        assert value < 3
+
+    builder = StreamsBuilder("app")
+    builder.stream("in").foreach(fail)
+    driver = run(builder, tmp_path, {"in": [("k", 1, 1), ("k", 3, 2)]})
+    with pytest.raises(ConfigurationError, match=r"a function of foreach failed: AssertionError.*offset 1"):
+        driver.replay()
+
+
+def test_records_are_printed_as_kafka_streams_prints_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "printed"
+    builder = StreamsBuilder("app")
+    stream = builder.stream("in")
+    stream.print(Printed.to_sys_out())
+    stream.print(Printed.to_file(str(file)).with_label("L").with_key_value_mapper("value"))
+    counts = stream.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(timedelta(milliseconds=10))).count()
+    counts.to_stream().print(Printed.to_sys_out().with_name("shown"))
+    driver = TopologyTestDriver(builder.build(), tmp_path)
+    topic = driver.create_input_topic("in", pa.string(), pa.int64())
+    topic.pipe_input("k", 7, 3)
+    driver.replay()
+    topic.pipe_input("k", 8, 24)
+    driver.replay()
+    printed = capfd.readouterr().out
+    assert "[KSTREAM-SOURCE-0000000000]: k, 7\n" in printed
+    assert "[KTABLE-TOSTREAM-0000000005]: [k@20/30], 1\n" in printed
+    assert file.read_text() == "[L]: 7\n[L]: 8\n"
+
+
+def test_a_tables_stream_may_have_another_key(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    by_value = builder.table("in").to_stream(per_record(lambda key, value: f"{key}{value}", pa.string()))
+    by_value.group_by_key().count().to_stream().to("out")
+    driver = run(builder, tmp_path, {"in": [("k", 1, 1), ("k", 1, 2), ("k", 2, 3)]})
+    assert driver.create_output_topic("out").read_key_values_to_map() == {"k1": 2, "k2": 1}
 
 
 def test_mappers_may_be_given_as_they_are() -> None:

@@ -55,6 +55,18 @@ def test_a_topic_is_a_table_without_a_store_until_something_looks_into_it() -> N
     assert sub.sources == ("rates", "sales")
 
 
+def test_a_table_knows_the_name_of_its_store() -> None:
+    builder = StreamsBuilder("app")
+    rates, plain = builder.table("rates", PLAIN), builder.table("plain")
+    windows = builder.stream("s").group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(DAY))
+    counts = windows.count(Materialized.as_("counts"))
+    names = [table.queryable_store_name for table in (rates, rates.filter("x"), rates.suppress(LIMIT), plain, counts)]
+    assert names == ["rates", None, None, None, "counts"]
+    assert counts.filter("x").queryable_store_name is None
+    assert rates.join(plain, {"l": "left"}, Materialized.as_("joined")).queryable_store_name == "joined"
+    assert plain.queryable_store_name == "plain-STATE-STORE-0000000002", "for the join"
+
+
 @pytest.mark.parametrize("supplier", [Stores.persistent_key_value_store, Stores.in_memory_key_value_store])
 def test_a_named_store_is_there_from_the_beginning(supplier: Any) -> None:
     builder = StreamsBuilder("app")

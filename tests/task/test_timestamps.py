@@ -55,7 +55,8 @@ def rows(*times: int | None) -> list[tuple[str, Any, int]]:
 
 def pipeline(folder: Path, extractor: TimestampExtractor | MapperLike, **settings: Any) -> Pipeline:
     builder = StreamsBuilder("job")
-    builder.stream("in", Consumed().with_timestamp_extractor(extractor)).map_values("n").to("out")
+    assert Consumed.with_(timestamp_extractor=extractor) == Consumed().with_timestamp_extractor(extractor)
+    builder.stream("in", Consumed.with_(None, None, extractor)).map_values("n").to("out")
     return Pipeline(folder, builder.build(), **settings)
 
 

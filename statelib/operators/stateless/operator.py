@@ -6,20 +6,22 @@ What makes several records of one is in `statelib.operators.stateless.flat_map`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
+from statelib.calls.kinds import takes
+from statelib.columns.windowed import Windowed
 from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.mappers.fields import both, columns_for, fields_of_mapper, narrowed
 from statelib.operators.mappers.function_errors import Failing, all_that_fail, calling, first_that_fails
 from statelib.operators.mappers.mapping import Mapper, evaluate, holds
+from statelib.operators.mappers.python_values import items_of
 from statelib.records.key_column import KeyColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    import pyarrow as pa
 
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
@@ -174,6 +176,34 @@ class ForEach(StorelessSpec):
         return {"operator": "foreach"}
 
 
+@dataclass(frozen=True, slots=True)
+class _EachRecord:
+    """Calls a function for each record of a batch."""
+
+    action: Callable[[Any, Any], object]
+
+    def __call__(self, columns: pa.RecordBatch) -> None:
+        """Calls it for each."""
+        for key, value in zip(keys_of(columns), items_of(columns["value"]), strict=True):
+            self.action(key, value)
+
+
+def by_batch(
+    action: Callable[[pa.RecordBatch], object] | Callable[[Any, Any], object],
+) -> Callable[[pa.RecordBatch], object]:
+    """An action itself, if it takes a batch; one of key and value, such as Kafka's ``ForeachAction``, for a batch."""
+    return action if takes(action, 1) else _EachRecord(action)  # type: ignore[arg-type, return-value]
+
+
+def keys_of(columns: pa.RecordBatch) -> list[Any]:
+    """The keys as Python data; windowed ones as `Windowed`, as custom processors have them."""
+    keys = items_of(columns["key"])
+    if "window_start" not in columns.schema.names:
+        return keys
+    starts, ends = (columns[name].cast(pa.int64()).to_pylist() for name in ("window_start", "window_end"))
+    return list(map(Windowed, keys, starts, ends))
+
+
 class Stateless(StorelessOperator):
     """A running operator that is one function of a batch.
 
@@ -214,8 +244,9 @@ def show(action: Callable[[pa.RecordBatch], object], batch: Batch, node: str, me
         row = first_that_fails(action, columns, error)
         return None if row is None else int(batch.sequence[row])
 
+    of_user = action.action if isinstance(action, _EachRecord) else action
     failing = Failing(lambda: all_that_fail(action, columns), batch.sequence)
-    with calling(f"a function of {method}", [action], node=node, sequence=failed_for, failing=failing):
+    with calling(f"a function of {method}", [of_user], node=node, sequence=failed_for, failing=failing):
         action(columns)
 
 

@@ -24,6 +24,7 @@ import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
@@ -46,6 +47,7 @@ import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 
 /** A topology of which only the names matter (tests/differential/naming.py): how Kafka Streams describes it. */
 final class NamingProgram {
@@ -210,6 +212,10 @@ final class NamingProgram {
           stream.foreach((k, v) -> {}, named);
         }
         return null;
+      case "print":
+        Printed<Object, Object> printed = Printed.toSysOut();
+        stream.print(named == null ? printed : printed.withName(step.get("name").asText()));
+        return null;
       case "repartition":
         return named == null
             ? stream.repartition()
@@ -322,6 +328,8 @@ final class NamingProgram {
         return named == null ? table.transformValues(Same::new) : table.transformValues(Same::new, named);
       case "to_stream":
         return named == null ? table.toStream() : table.toStream(named);
+      case "to_stream_by":
+        return named == null ? table.toStream((k, v) -> k) : table.toStream((k, v) -> k, named);
       default:
         throw new IllegalStateException(step.toString());
     }
@@ -404,6 +412,14 @@ final class NamingProgram {
     }
     if (step.hasNonNull("store")) {
       joined = joined.withStoreName(step.get("store").asText());
+    }
+    for (String side : new String[] {"this", "other"}) {
+      if (step.hasNonNull(side)) {
+        WindowBytesStoreSupplier supplier =
+            Stores.persistentWindowStore(step.get(side).asText(), MS.multipliedBy(3), MS.multipliedBy(2), true);
+        joined =
+            side.equals("this") ? joined.withThisStoreSupplier(supplier) : joined.withOtherStoreSupplier(supplier);
+      }
     }
     KStream<Object, Object> stream = stream(step, "of");
     KStream<Object, Object> other = stream(step, "with");
