@@ -39,6 +39,7 @@ _SHA512 = (
     "b0ded8961445d6d91ec1985dfe30f8153268843c89aa392733d1a3ec956c9978"
 )
 _UNPACK = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack"
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -81,6 +82,19 @@ def unpacked(artifact: str) -> Path:
 def cached(name: str) -> Path:
     """A folder for what is built, or kept for the next time."""
     return _cache() / name
+
+
+def newest(artifact: str, folder: Path) -> Path:
+    """The jar of an artifact's newest release, copied into a folder of its own.
+
+    Args:
+        artifact: ``group:artifact``.
+        folder: Is made.
+    """
+    folder.mkdir()
+    _maven("-U", _COPY, f"-Dartifact={artifact}:RELEASE", f"-DoutputDirectory={folder}", cwd=folder)
+    (jar,) = folder.glob("*.jar")
+    return jar
 
 
 def _fingerprint(project: Path) -> str:

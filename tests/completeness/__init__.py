@@ -1,0 +1,8 @@
+"""Which of Kafka Streams' public methods are here: docs/completeness.md, drawn from their list and from our answers.
+
+``python -m tests.completeness`` draws the page again; with jars it takes the methods from these first::
+
+    python -m tests.completeness kafka-streams-4.5.0.jar kafka-streams-test-utils-4.5.0.jar
+
+Begin with `answer`; `class_files` reads jars.
+"""

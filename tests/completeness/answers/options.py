@@ -1,0 +1,157 @@
+"""Objects that configure: names, stores, serdes, partitions."""
+
+from __future__ import annotations
+
+from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+
+_NO_SERDES = refused()
+_PARTITIONER = missing()
+_WITH_PARTITIONER = missing("A partitioner of your own. `select_key()` by what the partition depends on")
+_NO_CHANGELOG = differs("Accepted, and changes nothing: a replay keeps its state in checkpoints", None)
+_ONE_STORE = refused(
+    "The state of a task is one store, in memory as far as that goes, and beyond that on disk: where it is has no part "
+    "in the answer"
+)
+
+OPTIONS = (
+    ClassAnswers(
+        "kstream.Named", "Named", "The name of a node.", {"as, withName": works()}, kip=307
+    ),
+    ClassAnswers(
+        "kstream.Consumed", "Consumed", "How a source is read.",
+        {
+            "as, withName": works(kip=307),
+            "with, withKeySerde, withValueSerde": works(),
+            "with(AutoOffsetReset)": refused("See `withOffsetResetPolicy`", kip=1106),
+            "with(TimestampExtractor)": differs(
+                "A keyword: `with_(timestamp_extractor=...)`. Mappers are extractors, too"
+            ),
+            "withTimestampExtractor": works(),
+            "withOffsetResetPolicy": refused(kip=1106),
+        },
+        kip=182,
+    ),
+    ClassAnswers(
+        "AutoOffsetReset", None, "Where a group without offsets begins to read.",
+        {"earliest, latest, none, byDuration": refused("See `Consumed.withOffsetResetPolicy`. A run takes a slice")},
+        kip=1106,
+    ),
+    ClassAnswers("Topology$AutoOffsetReset", None, "The same in earlier releases.", {}),
+    ClassAnswers(
+        "kstream.Produced", "Produced", "How a sink is written.",
+        {
+            "as, withName": works(kip=307),
+            "with, keySerde, valueSerde, withKeySerde, withValueSerde": _NO_SERDES,
+            "with(StreamPartitioner)": _WITH_PARTITIONER,
+            "streamPartitioner, withStreamPartitioner": _PARTITIONER,
+        },
+        kip=182,
+    ),
+    ClassAnswers(
+        "kstream.Grouped", "Grouped", "The name of the repartition topic that a group may need.",
+        {
+            "as, withName": works(),
+            "with(String)": differs("`Grouped.as_(name)`: serdes are left out, see below", ""),
+            "with, keySerde, valueSerde, withKeySerde, withValueSerde": _NO_SERDES,
+        },
+        kip=372,
+    ),
+    ClassAnswers(
+        "kstream.Joined", "Joined", "Name and grace period of a join of a stream with a table.",
+        {
+            "as, withName": works(kip=307),
+            "withGracePeriod": works(kip=923),
+            "gracePeriod": differs("The attribute `grace_period_ms`", "grace_period_ms", kip=923),
+            "with(String)": differs("`Joined.as_(name)`, and `with_grace_period`: serdes are left out", ""),
+            "with, keySerde, valueSerde, otherValueSerde, withKeySerde, withValueSerde, withOtherValueSerde": (
+                _NO_SERDES
+            ),
+        },
+        kip=182,
+    ),
+    ClassAnswers(
+        "kstream.StreamJoined", "StreamJoined", "Names of the nodes and stores of a join of two streams.",
+        {
+            "as, withName, withStoreName": works(),
+            "withLoggingEnabled, withLoggingDisabled": differs(
+                "Accepted, and changes nothing: a replay keeps its state in checkpoints", kip=689
+            ),
+            "with, withKeySerde, withValueSerde, withOtherValueSerde": _NO_SERDES,
+            "with(DslStoreSuppliers)": refused("See `withDslStoreSuppliers`", kip=954),
+            "withDslStoreSuppliers": refused(kip=954),
+            "with(WindowBytesStoreSupplier)": differs(
+                "`StreamJoined().with_this_store_supplier(...).with_other_store_supplier(...)`", ""
+            ),
+            "withThisStoreSupplier, withOtherStoreSupplier": works(),
+        },
+        kip=479,
+    ),
+    ClassAnswers(
+        "kstream.TableJoined", None, "Name and partitioners of a join by a foreign key: a `Named` is enough here.",
+        {
+            "as, withName": differs("`Named.as_(name)`", ""),
+            "with, withPartitioner, withOtherPartitioner": _WITH_PARTITIONER,
+        },
+        kip=775,
+    ),
+    ClassAnswers(
+        "kstream.Materialized", "Materialized", "The store of a table or an aggregation.",
+        {
+            "as": works(),
+            "as(DslStoreSuppliers)": refused("See `withStoreType`", kip=591),
+            "withStoreType": refused(kip=591),
+            "withRetention": works(kip=328),
+            "withCachingDisabled": differs("Accepted, and changes nothing: there is no record cache"),
+            "withCachingEnabled": refused(),
+            "withLoggingEnabled, withLoggingDisabled": _NO_CHANGELOG,
+            "with, withKeySerde, withValueSerde": _NO_SERDES,
+        },
+        kip=182,
+    ),
+    ClassAnswers(
+        "kstream.Materialized$StoreType", None, "Where stores are: on disk or in memory.",
+        {"configure, keyValueStore, sessionStore, windowStore": refused(_ONE_STORE.text)}, kip=591,
+    ),
+    ClassAnswers(
+        "kstream.Repartitioned", "Repartitioned", "Name and number of partitions of a repartition topic.",
+        {
+            "as, withName, numberOfPartitions, withNumberOfPartitions": works(),
+            "with, withKeySerde, withValueSerde": _NO_SERDES,
+            "streamPartitioner, withStreamPartitioner": _PARTITIONER,
+        },
+        kip=221,
+    ),
+    ClassAnswers(
+        "kstream.Branched", "Branched", "The name of a branch, and what to do with it.",
+        {"as, withFunction, withConsumer, withName": works()}, kip=418,
+    ),
+    ClassAnswers(
+        "kstream.Printed", "Printed", "Where and how `print()` prints.",
+        {
+            "toSysOut": works(),
+            "toFile": differs("Lines are added to the file, which Kafka begins anew; each task writes where it runs"),
+            "withLabel, withName": works(),
+            "withKeyValueMapper": differs("It takes any mapper"),
+        },
+        kip=182,
+    ),
+    ClassAnswers(
+        "TopologyConfig", None, "Settings of a topology.",
+        {
+            "*": refused(
+                "These are settings of the client, such as caches, which have no part in the answer: see "
+                "[`hindstream settings`](cli.md)"
+            )
+        },
+        kip=591,
+    ),
+    ClassAnswers("TopologyConfig$TaskConfig", None, "The same for a task.", {}, kip=591),
+    ClassAnswers(
+        "TopologyConfig$InternalConfig", None, "Settings that Kafka keeps to itself.",
+        {"*": refused("It is internal, though public")},
+    ),
+    ClassAnswers(
+        "DslStoreFormat", None, "Whether the DSL's stores keep headers.",
+        {"of": missing("Stores with headers")}, kip=1285,
+    ),
+)  # fmt: skip

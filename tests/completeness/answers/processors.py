@@ -1,0 +1,199 @@
+"""The processor API, old and new, and ``Topology``."""
+
+from __future__ import annotations
+
+from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+
+_READ_ONLY = (
+    "Kafka's own, which wraps suppliers that it is given. Wrap the class or function that you give to `process()`"
+)
+_CLOSE = "At the end of each slice, as `init` is called at its beginning"
+_START = "`start_time=` is a keyword, and only of stream time"
+_METADATA = "`record_metadata()`"
+
+PROCESSORS = (
+    ClassAnswers(
+        "processor.api.Processor", "Processor", "What is called for each record.",
+        {"init, process": works(), "close": differs(_CLOSE, "")}, kip=478,
+    ),
+    ClassAnswers(
+        "processor.api.FixedKeyProcessor", "FixedKeyProcessor", "The same, under the same keys.",
+        {"init, process": works(), "close": differs(_CLOSE, "")}, kip=820,
+    ),
+    ClassAnswers(
+        "processor.api.ContextualProcessor", None, "A processor that keeps its context.",
+        {"init": differs("Every `Processor` keeps it: `self.context`", "")}, kip=478,
+    ),
+    ClassAnswers(
+        "processor.api.ContextualFixedKeyProcessor", None, "The same, under the same keys.",
+        {"init": differs("Every `FixedKeyProcessor` keeps it: `self.context`", "")}, kip=820,
+    ),
+    ClassAnswers(
+        "processor.api.ProcessorSupplier", "ProcessorSupplier", "What makes processors; a class will do.",
+        {"get": works()}, kip=478,
+    ),
+    ClassAnswers(
+        "processor.api.FixedKeyProcessorSupplier", "ProcessorSupplier", "The same for such processors.",
+        {"get": works()}, kip=820,
+    ),
+    ClassAnswers(
+        "processor.ConnectedStoreProvider", "ProcessorSupplier", "What declares a processor's stores.",
+        {"stores": works()}, kip=401,
+    ),
+    ClassAnswers(
+        "processor.api.Record", "Record", "What a processor gets and forwards.",
+        {
+            "new": works(),
+            "new(Headers)": differs("Headers are pairs of a name and bytes"),
+            "key, value, timestamp": works(),
+            "withKey, withValue, withTimestamp": works(),
+            "headers, withHeaders": differs("Pairs of a name and bytes"),
+        },
+        kip=478,
+    ),
+    ClassAnswers(
+        "processor.api.FixedKeyRecord", "FixedKeyRecord", "The same under one key.",
+        {
+            "key, value, timestamp, withValue, withTimestamp": works(),
+            "headers, withHeaders": differs("Pairs of a name and bytes"),
+        },
+        kip=820,
+    ),
+    ClassAnswers(
+        "processor.api.ReadOnlyRecord", None, "The interface of both, for reading.",
+        {"key, value, timestamp, headers": differs("Attributes of `Record` and `FixedKeyRecord`", "")}, kip=1356,
+    ),
+    ClassAnswers(
+        "processor.api.InternalFixedKeyRecordFactory", None, "Kafka's own.",
+        {"create": refused("It is internal, though public. `FixedKeyRecord(key, value, timestamp)` makes one")},
+    ),
+    ClassAnswers(
+        "processor.api.RecordMetadata", "RecordMetadata", "The place of a source record.",
+        {"topic, partition, offset": works()}, kip=478,
+    ),
+    ClassAnswers(
+        "processor.api.ProcessorContext", "ProcessorContext", "How a processor forwards records.",
+        {"forward": works()}, kip=478,
+    ),
+    ClassAnswers(
+        "processor.api.FixedKeyProcessorContext", "ProcessorContext", "The same, under the same keys.",
+        {"forward": works()}, kip=820,
+    ),
+    ClassAnswers(
+        "processor.api.ProcessingContext", "ProcessorContext", "What else a processor may ask for.",
+        {
+            "applicationId, getStateStore, recordMetadata": works(),
+            "of a store of the DSL, or of another processor: getStateStore": missing(
+                "A store belongs to one processor. Join with the table, or `merge()` the streams into one processor"
+            ),
+            "taskId": differs("Text: `0_1`"),
+            "schedule": differs(
+                "By stream time. Callbacks of one slice go on in the next: "
+                "[semantics](semantics.md#custom-processors-kip-820)"
+            ),
+            "by wall-clock time: schedule": missing("`PunctuationType.WALL_CLOCK_TIME`"),
+            "schedule(Instant)": differs(_START, "schedule", kip=1146),
+            "currentStreamTimeMs": works(kip=622),
+            "currentSystemTimeMs": refused(kip=622),
+            "commit": differs("Accepted, and changes nothing: a slice is committed as a whole"),
+            "appConfigs, appConfigsWithPrefix": refused(),
+            "keySerde, valueSerde": refused(),
+            "metrics": refused(),
+            "stateDir": refused(),
+        },
+        kip=820,
+    ),
+    ClassAnswers(
+        "processor.Punctuator", None, "What a processor schedules.",
+        {"punctuate": differs("A function of the time, ms", "")}, kip=138,
+    ),
+    ClassAnswers("processor.PunctuationType", "PunctuationType", "By which clock.", {}, kip=138),
+    ClassAnswers(
+        "processor.Cancellable", "Cancellable", "What cancels a schedule.", {"cancel": works()}, kip=138
+    ),
+    ClassAnswers(
+        "processor.api.ProcessorWrapper", None, "What wraps all processors of a topology.",
+        {
+            "wrapProcessorSupplier, wrapFixedKeyProcessorSupplier, configure, asWrapped, asWrappedFixedKey": refused(
+                "The DSL's operators are compiled loops over batches, not processors that could be wrapped. For "
+                "tracing there are `hindstream explain` and OpenTelemetry"
+            )
+        },
+        kip=1112,
+    ),
+    ClassAnswers("processor.api.WrappedProcessorSupplier", None, "What it gives.", {}, kip=1112),
+    ClassAnswers("processor.api.WrappedFixedKeyProcessorSupplier", None, "What it gives.", {}, kip=1112),
+    ClassAnswers(
+        "processor.ProcessorContext", "ProcessorContext", "The context of earlier releases.",
+        {
+            "applicationId, getStateStore": works(),
+            "taskId": differs("Text: `0_1`"),
+            "currentStreamTimeMs": works(kip=622),
+            "forward": differs("`forward(Record(key, value, timestamp))`, and the child's name behind it", ""),
+            "schedule": differs("By stream time", ""),
+            "schedule(Instant)": differs(_START, "", kip=1146),
+            "commit": differs("Accepted, and changes nothing"),
+            "topic, partition, offset": differs(f"{_METADATA} has it", "record_metadata"),
+            "timestamp, headers": differs("The record has it", ""),
+            "currentSystemTimeMs": refused(kip=622),
+            "appConfigs, appConfigsWithPrefix": refused(),
+            "keySerde, valueSerde": refused(),
+            "metrics": refused(),
+            "register": refused(),
+            "stateDir": refused(),
+        },
+    ),
+    ClassAnswers(
+        "processor.To", None, "The child and time of what it forwards.",
+        {
+            "all, child": differs("`forward(record, child_name)`", ""),
+            "withTimestamp": differs("`record.with_timestamp(...)`", ""),
+        },
+        kip=251,
+    ),
+    ClassAnswers(
+        "processor.RecordContext", None, "What is known of a record, for topic extractors and handlers of errors.",
+        {
+            "topic, partition, offset": differs(f"{_METADATA} of a processor", ""),
+            "timestamp, headers": differs("The record has it", ""),
+            "sourceRawKey, sourceRawValue": differs(
+                "A record that cannot be used goes to [quarantine](operations.md) with its bytes", "", kip=1034
+            ),
+        },
+        kip=303,
+    ),
+    ClassAnswers(
+        "processor.TaskId", None, "The name of a task.",
+        {
+            "subtopology, partition": differs("Parts of the text `<sub-topology>_<partition>`", ""),
+            "parse, compareTo, topologyName": refused("Only assignors and tools have to do with tasks by name"),
+            "new": differs("Text: `0_1`", ""),
+        },
+    ),
+    ClassAnswers(
+        "Topology", "Topology", "The topology, which `StreamsBuilder.build()` gives.",
+        {
+            "describe": differs("The text that Kafka prints; see `TopologyDescription`"),
+            "new": missing("A topology of sources, processors and sinks by name"),
+            "addSource, addProcessor, addSink, addStateStore, connectProcessorAndStateStores": missing(),
+            "addGlobalStore": missing(kip=233),
+            "addReadOnlyStateStore": missing(kip=813),
+        },
+        kip=120,
+    ),
+    ClassAnswers(
+        "TopologyDescription", None, "A topology as data. `Topology.describe()` gives it as Kafka's text.",
+        {"subtopologies, globalStores": differs("`Topology.sub_topologies` has the tasks' nodes", "")}, kip=120,
+    ),
+    *(
+        ClassAnswers(
+            f"TopologyDescription${name}", None, "A part of it.",
+            {methods: differs("In the text of `Topology.describe()`", "")}, kip=120,
+        )
+        for name, methods in (
+            ("Subtopology", "id, nodes"), ("GlobalStore", "id, processor, source"),
+            ("Node", "name, predecessors, successors"), ("Source", "topicSet, topicPattern"),
+            ("Processor", "stores"), ("Sink", "topic, topicNameExtractor"),
+        )
+    ),
+)  # fmt: skip

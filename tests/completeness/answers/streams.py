@@ -1,0 +1,160 @@
+"""What topologies are built with: ``StreamsBuilder``, and the streams and tables that it gives."""
+
+from __future__ import annotations
+
+from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+
+_FUNCTIONS_OF_SQL = (
+    "`aggregate` takes functions of SQL, such as `count()` and `max_()`; `aggregate_with` takes Python functions and "
+    "the Arrow type of the aggregate"
+)
+_WINDOWED_STORE = "a table of windows: put `to_stream().to_table(Materialized.as_(name))` behind it"
+_UNWINDOW = "use `to_stream().to_table()` first"
+_UNWINDOW_FIRST = "Use `to_stream().to_table()` of the table first"
+_FOREIGN_KEY = "`join(other, joiner, foreign_key=...)`: the foreign key is an argument with a name"
+
+STREAMS = (
+    ClassAnswers(
+        "StreamsBuilder", "StreamsBuilder", "Where a topology begins.",
+        {
+            "new": differs("`StreamsBuilder(application_id)`: the id begins the names of internal topics"),
+            "new(TopologyConfig)": refused(
+                "Settings of a topology, such as its caches, have no part in the answer; the job and the command line "
+                "have the settings", kip=591
+            ),
+            "stream(String), table, addStateStore, globalTable": works(),
+            "stream(Collection|Pattern)": missing(
+                "One source of several topics, or of a pattern. `stream()` each topic and `merge()` them"
+            ),
+            "build": works(),
+            "build(Properties)": missing(
+                "Kafka's optimised topology (`topology.optimization`): fewer repartition topics, the same results",
+                kip=312,
+            ),
+            "addGlobalStore": missing(kip=233),
+        },
+        kip=120,
+    ),
+    ClassAnswers(
+        "kstream.KStream", "KStream", "A stream of records. Each method returns a new stream or table.",
+        {
+            "filter, filterNot, selectKey, map, flatMap, groupByKey, groupBy": works(),
+            "mapValues, flatMapValues": works(kip=149),
+            "foreach, peek": differs(
+                "A function of key and value is called for each record, a function of one argument for each batch, "
+                "which is faster; [both again when a task is repeated](semantics.md#flat-mapping-splitting-and-merging)"
+            ),
+            "print": differs(
+                "Keys and values are printed as Python shows them, where the task runs; a file is added to", kip=182
+            ),
+            "merge": works(kip=202),
+            "split": works(kip=418),
+            "repartition": works(kip=221),
+            "toTable": works(kip=523),
+            "to": works(),
+            "to(TopicNameExtractor)": missing(
+                "A topic for each record. `split()` by what the topic depends on, and write each branch with `to()`",
+                kip=303,
+            ),
+            "process": differs(
+                "`key_type=` and `value_type=` name the Arrow types of what the processor forwards, if they change", "",
+                kip=820,
+            ),
+            "processValues": differs("As `process`", "", kip=820),
+            "join, leftJoin": works(),
+            "outerJoin": works(),
+            "with suppressed tables, or tables of windows: join(KTable), leftJoin(KTable)": missing(_UNWINDOW_FIRST),
+            "join(ValueJoinerWithStreamAndMappedKey), leftJoin(ValueJoinerWithStreamAndMappedKey)": differs(
+                "The joiner sees the column `mapped_key`", kip=1340
+            ),
+            "join(GlobalKTable), leftJoin(GlobalKTable)": works(kip=99),
+            "join(ValueJoinerWithKey), leftJoin(ValueJoinerWithKey), outerJoin(ValueJoinerWithKey)": works(kip=149),
+        },
+    ),
+    ClassAnswers(
+        "kstream.BranchedKStream", "BranchedKStream", "A stream that is being split, made by `split()`.",
+        {"branch, defaultBranch, noDefaultBranch": works()}, kip=418,
+    ),
+    ClassAnswers(
+        "kstream.KGroupedStream", "KGroupedStream", "A stream grouped by key.",
+        {
+            "count, reduce": works(),
+            "aggregate": differs(_FUNCTIONS_OF_SQL, "aggregate_with"),
+            "windowedBy": works(kip=182),
+            "windowedBy(SlidingWindows)": works(kip=450),
+            "cogroup": missing(kip=150),
+        },
+    ),
+    ClassAnswers(
+        "kstream.TimeWindowedKStream", "TimeWindowedKStream",
+        "A grouped stream in tumbling, hopping, sliding or unlimited windows.",
+        {
+            "count, reduce": works(),
+            "aggregate": differs(_FUNCTIONS_OF_SQL, "aggregate_with"),
+            "emitStrategy": missing(kip=825),
+        },
+        kip=182,
+    ),
+    ClassAnswers(
+        "kstream.SessionWindowedKStream", "SessionWindowedKStream", "A grouped stream in sessions.",
+        {
+            "count, reduce": works(),
+            "aggregate": differs(_FUNCTIONS_OF_SQL, "aggregate_with"),
+            "emitStrategy": missing(kip=825),
+        },
+        kip=182,
+    ),
+    ClassAnswers(
+        "kstream.CogroupedKStream", None, "Several grouped streams that are aggregated together.",
+        {
+            "cogroup, aggregate, windowedBy": missing(
+                'Aggregate each stream on its own, and join the tables: `a.outer_join(b, {"x": "left", "y": "right"})`'
+            )
+        },
+        kip=150,
+    ),
+    ClassAnswers(
+        "kstream.TimeWindowedCogroupedKStream", None, "The same in time windows.",
+        {"aggregate": missing("See `CogroupedKStream`")}, kip=150,
+    ),
+    ClassAnswers(
+        "kstream.SessionWindowedCogroupedKStream", None, "The same in sessions.",
+        {"aggregate": missing("See `CogroupedKStream`")}, kip=150,
+    ),
+    ClassAnswers(
+        "kstream.KTable", "KTable",
+        "A table. One whose keys have windows is a `WindowedKTable` here; rows say where it cannot do the same yet.",
+        {
+            "filter, filterNot, mapValues, groupBy, toStream": works(),
+            "on tables of windows: filter(Materialized), filterNot(Materialized), mapValues(Materialized)": missing(
+                f"A store for {_WINDOWED_STORE}"
+            ),
+            "transformValues": differs("It takes a mapper, which is also called for null values", kip=292),
+            "with stores, or a context: transformValues": missing("`to_stream().process_values(...)`", kip=292),
+            "join, leftJoin, outerJoin": works(),
+            "join(Function), leftJoin(Function)": differs(_FOREIGN_KEY, kip=213),
+            "join(BiFunction), leftJoin(BiFunction)": differs(
+                f"{_FOREIGN_KEY}; its mapper sees the key, too", kip=1104
+            ),
+            "on tables of windows: join, leftJoin, outerJoin": missing(
+                f"Joins of tables whose keys have windows: {_UNWINDOW}"
+            ),
+            "suppress": works(kip=328),
+            "on suppressed tables: join, leftJoin, outerJoin": missing(f"Joins of suppressed tables: {_UNWINDOW}"),
+            "queryableStoreName": differs(
+                "An attribute. It names generated stores too, since all can be looked into"
+            ),
+        },
+    ),
+    ClassAnswers(
+        "kstream.KGroupedTable", "KGroupedTable", "A table grouped by another key.",
+        {
+            "count, reduce": works(),
+            "aggregate": differs(_FUNCTIONS_OF_SQL, "aggregate_with"),
+        },
+    ),
+    ClassAnswers(
+        "kstream.GlobalKTable", "GlobalKTable", "A table of which every task has all keys.",
+        {"queryableStoreName": differs("An attribute. It names generated stores too")}, kip=99,
+    ),
+)  # fmt: skip

@@ -1,0 +1,132 @@
+"""docs/completeness.md is current and true: it answers for every method, and what it names is there."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from statelib.calls import KafkasNames
+from tests.completeness.answer import Answer, ClassAnswers, Selector, snake, works
+from tests.completeness.answers import CHAPTERS
+from tests.completeness.kafka_api import api_of, read_api
+from tests.completeness.page import PAGE, page
+from tests.completeness.rows import REFUSED, TOLD_BY, UNHELPFUL, our_class, rows_of, told
+from tests.differential.kafka import PROJECT
+from tests.kafka.maven import build, newest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TESTS = Path(__file__).parents[1]
+ARTIFACTS = ("kafka-streams", "kafka-streams-test-utils")
+AGAIN = "draw it again: python -m tests.completeness"
+
+
+def answers() -> Iterator[tuple[ClassAnswers, Selector, Answer]]:
+    for chapter in CHAPTERS.values():
+        for of_class in chapter:
+            for selector, answer in of_class.rows():
+                yield of_class, selector, answer
+
+
+def ours(of_class: ClassAnswers) -> Any:
+    return TOLD_BY.get(of_class.ours or "") or our_class(of_class.ours or "")
+
+
+def has(cls: Any, name: str) -> bool:
+    return name in dir(cls) or any(name in getattr(base, "__annotations__", {}) for base in cls.__mro__)
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(read_api()), AGAIN
+
+
+def test_what_works_or_differs_is_there() -> None:
+    absent = [
+        (of_class.name, selector.method, name)
+        for of_class, selector, answer in answers()
+        if of_class.ours and answer.status in {"works", "differs"} and selector.method != "new"
+        if (name := snake(selector.method) if answer.name is None else answer.name)
+        if not has(ours(of_class), name)
+    ]
+    assert absent == []
+
+
+def test_what_works_has_a_class_of_ours_and_a_test_that_uses_it() -> None:
+    names = {
+        (of_class.name, answer.name or snake(selector.method))
+        for of_class, selector, answer in answers()
+        if answer.status == "works" and selector.method != "new"
+    }
+    assert names
+    assert [of_class.name for of_class, _, answer in answers() if answer.status == "works" and not of_class.ours] == []
+    assert [name for name in sorted(names) if name[1] not in used_in_tests()] == []
+
+
+@cache
+def used_in_tests() -> frozenset[str]:
+    """Attributes, methods that tests define, and arguments by name."""
+    texts = (file.read_text(encoding="utf-8") for file in TESTS.rglob("*.py") if "completeness" not in file.parts)
+    return frozenset(name for text in texts for name in re.findall(r"(?<=\.)\w+|(?<=def )\w+|\w+(?==)", text))
+
+
+def test_a_method_that_is_not_here_says_what_the_page_says() -> None:
+    """Either our class says it, and the page repeats that, or the page has a text of its own."""
+    wrong = []
+    for of_class, selector, answer in answers():
+        if answer.status in {"works", "differs"}:
+            assert answer.text or answer.status == "works", (of_class.name, selector)
+            continue
+        said = told(of_class, selector.method)
+        one_of_many = bool(selector.types or selector.label or selector.method == "new")
+        if said.startswith(UNHELPFUL) or bool(answer.text) == bool(said) != one_of_many:
+            wrong.append((of_class.name, selector.method, answer.text, said))
+    assert wrong == []
+
+
+def test_what_is_refused_or_missing_is_not_there() -> None:
+    there = [
+        (of_class.name, selector.method)
+        for of_class, selector, answer in answers()
+        if of_class.ours and answer.status in {"refused", "missing"} and not selector.types and not selector.label
+        if selector.method != "new" and has(ours(of_class), snake(selector.method))
+        if (of_class.ours, selector.method) not in REFUSED
+    ]
+    assert there == []
+
+
+def test_classes_that_can_speak_do() -> None:
+    silent = [
+        (of_class.name, selector.method)
+        for of_class, selector, answer in answers()
+        if of_class.ours and issubclass(ours(of_class), KafkasNames) and answer.status in {"refused", "missing"}
+        if not selector.types and not selector.label and selector.method != "new"
+        if not told(of_class, selector.method)
+    ]
+    assert silent == []
+
+
+def test_the_methods_are_those_of_the_library_that_tests_compare_with() -> None:
+    lib = build(PROJECT) / "lib"
+    jars = [jar for artifact in ARTIFACTS for jar in lib.glob(f"{artifact}-[0-9]*.jar")]
+    assert api_of(jars) == read_api(), f"{AGAIN} {' '.join(map(str, jars))}"
+
+
+@pytest.mark.long
+def test_no_newer_release_has_other_methods(tmp_path: Path) -> None:
+    jars = [newest(f"org.apache.kafka:{artifact}", tmp_path / artifact) for artifact in ARTIFACTS]
+    now, known = api_of(jars).classes, read_api().classes
+    changed = {name for name in now.keys() | known.keys() if now.get(name) != known.get(name)}
+    assert changed == set(), f"{AGAIN} {' '.join(map(str, jars))}"
+
+
+def test_a_method_without_an_answer_is_found() -> None:
+    named = read_api().classes["kstream.Named"]
+    with pytest.raises(ValueError, match=r"kstream\.Named\.withName\(String\) has no answer"):
+        rows_of(ClassAnswers("kstream.Named", "Named", "", {"as": works()}), named)
+    with pytest.raises(ValueError, match="for methods that are not there.*without"):
+        rows_of(ClassAnswers("kstream.Named", "Named", "", {"as, withName, without": works()}), named)
