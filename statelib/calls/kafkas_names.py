@@ -29,8 +29,8 @@ _LEADS_TO = {
 """By class: which others its methods give, and how one is called. Aggregations: `count` stands for any."""
 
 _NO_SERDES = (
-    "leave it out: between nodes records are Arrow columns of known types, so there are no bytes to choose; "
-    "Consumed.with_(), KafkaTopic and StoreFormat say what topics and changelogs hold, in serdes such as JsonSerde"
+    "leave it out: a topic's archive holds Arrow columns; KafkaTopic says in which serdes a sink is published, such as "
+    "JsonSerde"
 )
 _PARTITIONER = (
     "leave it out: records are partitioned by key as Kafka's default partitioner does; select_key() another key"
@@ -64,7 +64,6 @@ WAYS: dict[str, str] = {
     "lru_map": "use in_memory_key_value_store(): what an LRU map forgets depends on the order of its reads, which a "
     "restart forgets",
     "metrics": "a run's report has them",
-    "other_value_serde": _NO_SERDES,
     "print_to": "use print()",
     "query_state": "use hindstream.open_state, or hindstream inspect",
     "size": "it is the attribute size_ms",
@@ -81,7 +80,6 @@ WAYS: dict[str, str] = {
     "with_offset_reset_policy": "leave it out: a replay has no committed offsets of a group; it reads a topic from its "
     "beginning, and goes on where the last slice ended",
     "with_other_partitioner": _PARTITIONER,
-    "with_other_value_serde": _NO_SERDES,
     "with_partitioner": _PARTITIONER,
     "with_store_type": _ONE_STORE,
     "with_stream_partitioner": _PARTITIONER,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_name, check_optional_name
+from statelib.dsl.serde_options import OfSerdes, WithOtherSerde, WithSerdes
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.tables.writer import PlainStore, VersionedStore
@@ -51,7 +52,7 @@ class Named(KafkasNames):
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class Grouped(KafkasNames):
+class Grouped(OfSerdes):
     """The name of a repartition topic that grouping may need (Kafka's ``Grouped``)."""
 
     name: str | None = None
@@ -72,7 +73,7 @@ class Grouped(KafkasNames):
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class Joined(KafkasNames):
+class Joined(WithOtherSerde, OfSerdes):
     """Name and grace period of a join, and the name of the repartition topic that it may need (Kafka's ``Joined``)."""
 
     name: str | None = None
@@ -90,6 +91,12 @@ class Joined(KafkasNames):
     def with_name(self, name: str) -> Joined:
         """A copy whose node is called ``name``."""
         return replace(self, name=name)
+
+    @classmethod
+    def other_value_serde(cls, serde: Serde) -> Joined:
+        """Without a name; nothing is converted between nodes."""
+        del serde
+        return cls()
 
     def with_grace_period(self, grace_period: timedelta) -> Joined:
         """Stream records wait this long, in stream time, for table updates that come late (KIP-923).
@@ -144,7 +151,7 @@ class Produced(KafkasNames):
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class Repartitioned(KafkasNames):
+class Repartitioned(WithSerdes):
     """Name and number of partitions of a repartition topic (Kafka's ``Repartitioned``)."""
 
     name: str | None = None
@@ -191,7 +198,7 @@ class Repartitioned(KafkasNames):
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class Materialized(KafkasNames):
+class Materialized(WithSerdes):
     """The store of a table or an aggregation (Kafka's ``Materialized``).
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from statelib.calls import KafkasNames, arguments_checked
+from statelib.calls import arguments_checked
 from statelib.calls.names import check_optional_name
+from statelib.dsl.serde_options import WithOtherSerde
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.joins.stream_stream.operator import StreamJoinSide, StreamStreamJoin
 from statelib.settings.durations import milliseconds
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class StreamJoined(KafkasNames):
+class StreamJoined(WithOtherSerde):
     """Names of a stream-stream join's nodes and stores (Kafka's ``StreamJoined``).
 
     Stores keep records for the windows' size and grace period; Kafka, too, refuses any other retention.

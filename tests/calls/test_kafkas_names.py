@@ -96,7 +96,7 @@ def test_a_name_of_another_class_says_how_to_come_there(of: str, tmp_path: Path)
         ("KTable", "build", "builder.build()"),
         ("TimeWindows", "size", "it is the attribute size_ms"),
         ("KStream", "map_valeus", "did you mean map_values"),
-        ("Grouped", "with", "JsonSerde"),
+        ("Produced", "with", "JsonSerde"),
     ],
 )
 def test_the_way_is_the_shortest(of: str, name: str, step: str, tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
 
 _NO_SERDES = refused()
+_SERDES = differs(
+    "Accepted, if keys keep the bytes of their type. Between nodes records are Arrow columns, and nothing is converted"
+)
 _PARTITIONER = missing()
 _WITH_PARTITIONER = missing("A partitioner of your own. `select_key()` by what the partition depends on")
 _NO_CHANGELOG = differs("Accepted, and changes nothing: a replay keeps its state in checkpoints", None)
@@ -51,8 +54,8 @@ OPTIONS = (
         "kstream.Grouped", "Grouped", "The name of the repartition topic that a group may need.",
         {
             "as, withName": works(),
-            "with(String)": differs("`Grouped.as_(name)`: serdes are left out, see below", ""),
-            "with, keySerde, valueSerde, withKeySerde, withValueSerde": _NO_SERDES,
+            "with(String)": differs("`Grouped.with_(...).with_name(name)`", ""),
+            "with, keySerde, valueSerde, withKeySerde, withValueSerde": _SERDES,
         },
         kip=372,
     ),
@@ -62,9 +65,9 @@ OPTIONS = (
             "as, withName": works(kip=307),
             "withGracePeriod": works(kip=923),
             "gracePeriod": differs("The attribute `grace_period_ms`", "grace_period_ms", kip=923),
-            "with(String)": differs("`Joined.as_(name)`, and `with_grace_period`: serdes are left out", ""),
+            "with(String)": differs("`Joined.with_(...).with_name(name)`, and `with_grace_period`", ""),
             "with, keySerde, valueSerde, otherValueSerde, withKeySerde, withValueSerde, withOtherValueSerde": (
-                _NO_SERDES
+                _SERDES
             ),
         },
         kip=182,
@@ -76,7 +79,7 @@ OPTIONS = (
             "withLoggingEnabled, withLoggingDisabled": differs(
                 "Accepted, and changes nothing: a replay keeps its state in checkpoints", kip=689
             ),
-            "with, withKeySerde, withValueSerde, withOtherValueSerde": _NO_SERDES,
+            "with, withKeySerde, withValueSerde, withOtherValueSerde": _SERDES,
             "with(DslStoreSuppliers)": refused("See `withDslStoreSuppliers`", kip=954),
             "withDslStoreSuppliers": refused(kip=954),
             "with(WindowBytesStoreSupplier)": differs(
@@ -104,7 +107,7 @@ OPTIONS = (
             "withCachingDisabled": differs("Accepted, and changes nothing: there is no record cache"),
             "withCachingEnabled": refused(),
             "withLoggingEnabled, withLoggingDisabled": _NO_CHANGELOG,
-            "with, withKeySerde, withValueSerde": _NO_SERDES,
+            "with, withKeySerde, withValueSerde": _SERDES,
         },
         kip=182,
     ),
@@ -116,7 +119,7 @@ OPTIONS = (
         "kstream.Repartitioned", "Repartitioned", "Name and number of partitions of a repartition topic.",
         {
             "as, withName, numberOfPartitions, withNumberOfPartitions": works(),
-            "with, withKeySerde, withValueSerde": _NO_SERDES,
+            "with, withKeySerde, withValueSerde": _SERDES,
             "streamPartitioner, withStreamPartitioner": _PARTITIONER,
         },
         kip=221,
