@@ -41,7 +41,7 @@ _BY_NAME = (
 )
 _COMPARE = "use ==, hash() or str()"
 _NO_CONFIGS = (
-    "give the processor what it needs when it is made, lambda: MyProcessor(limit=10): settings of a run have no part "
+    "make the processor with what it needs: functools.partial(MyProcessor, limit=10); settings of a run have no part "
     "in the answer"
 )
 _ONE_STORE = (

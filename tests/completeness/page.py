@@ -97,7 +97,7 @@ def _anchor(title: str) -> str:
 
 
 def _section(answers: ClassAnswers, java_class: JavaClass, rows: Sequence[Row]) -> str:
-    ours = f" Here: `{answers.ours}`." if answers.ours and answers.ours != answers.simple_name else ""
+    ours = f" The class here: `{answers.ours}`." if answers.ours and answers.ours != answers.simple_name else ""
     lines = [f"### {_title(answers)}", f"{answers.text}{ours}", ""]
     if rows:
         lines += ["| method | KIP | answer |", "|---|---|---|", *(_line(row, java_class) for row in rows), ""]

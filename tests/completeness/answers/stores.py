@@ -14,7 +14,8 @@ _DSL_SUPPLIERS = refused(
     "The state of a task is one store, in memory as far as that goes, and beyond that on disk: where it is has no part "
     "in the answer"
 )
-_RANGE = "Of several keys: `{}`, where None is no bound"
+_RANGE = "`{}`, where None is no bound"
+_EXPIRY = "Here {} are forgotten exactly at their retention, in Kafka with their segment."
 
 STORES = (
     ClassAnswers(
@@ -131,7 +132,7 @@ STORES = (
         {"put, delete, get": works(), "readOnly": _ISOLATION}, kip=889,
     ),
     ClassAnswers(
-        "state.ReadOnlyWindowStore", "WindowStore", "A window store, for reading.",
+        "state.ReadOnlyWindowStore", "WindowStore", f"A window store, for reading. {_EXPIRY.format('windows')}",
         {
             "fetch, fetchAll": works(kip=358),
             "fetch(long), all": works(),
@@ -157,7 +158,7 @@ STORES = (
     ),
     ClassAnswers("state.TimestampedWindowStore", "TimestampedWindowStore", "The same with timestamps.", {}, kip=258),
     ClassAnswers(
-        "state.ReadOnlySessionStore", "SessionStore", "A session store, for reading.",
+        "state.ReadOnlySessionStore", "SessionStore", f"A session store, for reading. {_EXPIRY.format('sessions')}",
         {
             "fetch, fetchSession, findSessions": works(),
             "of several keys: fetch": differs(_RANGE.format("fetch_range"), "fetch_range"),

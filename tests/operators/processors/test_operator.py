@@ -155,7 +155,7 @@ def test_what_the_context_has_not_says_what_to_use() -> None:
 
     for name, step in {
         "stateDir": "keep state in a store",
-        "app_configs": "MyProcessor(limit=10)",
+        "app_configs": "functools.partial(MyProcessor, limit=10)",
         "current_system_time_ms": "use current_stream_time_ms()",
         "metrics": "a run's report has the metrics",
         "headers": "it is the attribute headers of the record",
