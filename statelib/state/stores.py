@@ -18,7 +18,7 @@ from statelib.state.suppliers import (
 )
 from statelib.state.versioned import VersionedKeyValueStore
 from statelib.state.versioned_bytes import VersionedBytesStoreSupplier
-from statelib.state.window import TimestampedWindowStore, WindowStore
+from statelib.state.window import TimestampedWindowStore, WindowStore, WindowStoreWithDuplicates, list_serde
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -80,7 +80,8 @@ class Stores(KafkasNames):
     ) -> WindowBytesStoreSupplier:
         """A window store. Windows are kept for the retention period after their start.
 
-        Only the stores of joins of two streams retain duplicates: see `StreamJoined.with_this_store_supplier`.
+        With ``retain_duplicates`` a key may have several values in a window, as in the stores of joins of two streams
+        (`StreamJoined.with_this_store_supplier`). Such a store cannot be handed over to a live application.
 
         Raises:
             ConfigurationError: The retention is less than the window size.
@@ -152,12 +153,10 @@ class Stores(KafkasNames):
     def window_store_builder(
         supplier: WindowBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
     ) -> StoreBuilder[WindowStore]:
-        """Builds a `WindowStore`.
-
-        Raises:
-            ConfigurationError: The supplier's store retains duplicates.
-        """
-        supplier = _without_duplicates(supplier)
+        """Builds a `WindowStore`."""
+        if supplier.retain_duplicates:
+            lists = list_serde(serde_of(value_serde))
+            return StoreBuilder(WindowStoreWithDuplicates, supplier, serde_of(key_serde), lists)
         return StoreBuilder(WindowStore, supplier, serde_of(key_serde), serde_of(value_serde))
 
     @staticmethod
@@ -169,7 +168,12 @@ class Stores(KafkasNames):
         Raises:
             ConfigurationError: The supplier's store retains duplicates.
         """
-        supplier = _without_duplicates(supplier)
+        if supplier.retain_duplicates:
+            raise ConfigurationError(
+                "a store that retains duplicates keeps no timestamps",
+                store=supplier.name,
+                next_step="use window_store_builder(), with values that hold their timestamps",
+            )
         return StoreBuilder(TimestampedWindowStore, supplier, serde_of(key_serde), serde_of(value_serde))
 
     @staticmethod
@@ -186,16 +190,6 @@ def _versioned(
     interval = None if segment_interval is None else milliseconds(segment_interval, "segment_interval", at_least=1)
     retention = milliseconds(history_retention, "history_retention")
     return VersionedBytesStoreSupplier(name, retention, interval, persistent)
-
-
-def _without_duplicates(supplier: WindowBytesStoreSupplier) -> WindowBytesStoreSupplier:
-    if supplier.retain_duplicates:
-        raise ConfigurationError(
-            "only the window stores of stream-stream joins retain duplicates",
-            store=supplier.name,
-            next_step="leave retain_duplicates out; if a key has several values in a window, store a list",
-        )
-    return supplier
 
 
 def _window(

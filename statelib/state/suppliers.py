@@ -101,5 +101,5 @@ def describe_supplier(supplier: BytesStoreSupplier) -> Mapping[str, object]:
     """The settings that decide the answer, as plain data: where the store is does not."""
     settings = asdict(supplier)
     del settings["persistent"]
-    settings.pop("retain_duplicates", None)  # only joins have such stores, and describe themselves
+    settings.pop("retain_duplicates", None)  # the store's class says so
     return settings

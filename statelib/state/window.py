@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
+import pyarrow as pa
+
 from statelib.columns.windowed import Windowed
 from statelib.errors.kinds import InputError
 from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
@@ -15,6 +17,7 @@ from statelib.operators.windows import store as engine
 from statelib.operators.windows.codec import encode_key
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.serdes import serde_for
 from statelib.serdes.single_values import from_bytes, to_bytes
 from statelib.state.epoch_time import epoch_ms
 from statelib.state.expiring import ExpiringStore
@@ -34,7 +37,7 @@ _END_OF_TIME = (1 << 63) - 2
 
 
 class WindowStore(ExpiringStore[engine.WindowStore]):
-    """The last value put for each key and window (Kafka's ``WindowStore``, without duplicates).
+    """The last value put for each key and window (Kafka's ``WindowStore``); see `WindowStoreWithDuplicates`.
 
     Times are milliseconds, or a `datetime` with a time zone. Bounds of times and keys are inclusive. Windows of several
     keys are ordered by start, then by the bytes of the key. Every method raises `ConfigurationError` while the store is
@@ -133,8 +136,10 @@ class WindowStore(ExpiringStore[engine.WindowStore]):
 
     def _shown_windows(self, rows: Iterable[WindowRow]) -> Iterator[tuple[Windowed, Any]]:
         for row in rows:
-            key = from_bytes(row.key, self._key_serde)
-            yield Windowed(key, row.start_ms, row.start_ms + self.window_size_ms), self._shown(row)
+            yield self._window(row), self._shown(row)
+
+    def _window(self, row: WindowRow) -> Windowed:
+        return Windowed(from_bytes(row.key, self._key_serde), row.start_ms, row.start_ms + self.window_size_ms)
 
     def _kept(self, value: Any) -> tuple[Any, int]:
         """(value, timestamp) as they are stored."""
@@ -143,6 +148,51 @@ class WindowStore(ExpiringStore[engine.WindowStore]):
     def _shown(self, row: WindowRow) -> Any:
         """What a reader gets of a row."""
         return from_bytes(row.row, self._value_serde)
+
+
+class WindowStoreWithDuplicates(WindowStore):
+    """All values put for each key and window, in the order of the puts (Kafka's ``retainDuplicates``).
+
+    A put adds a value; one of None changes nothing, as in Kafka. `fetch` of a single window gives the value put last.
+    Each window's values are one list in the store, and as data: see `list_serde`.
+    """
+
+    def put(self, key: Any, value: Any, window_start: Time) -> None:
+        """Adds a value to a key and window. A window out of retention is refused and counted.
+
+        Raises:
+            InputError: The key is null, a type is wrong, or the start is negative.
+        """
+        raw_key = self._raw_key(key)
+        if value is not None:
+            found = self._engine.fetch(raw_key, epoch_ms(window_start))
+            super().put(key, [*([] if found is None else self._values(found)), value], window_start)
+
+    def _of_key(self, key: Any, time_from: Time, time_to: Time) -> list[tuple[int, Any]]:
+        last_ms = min(epoch_ms(time_to), _END_OF_TIME)
+        rows = self._engine.fetch_range(self._raw_key(key), epoch_ms(time_from), last_ms)
+        return [(row.start_ms, value) for row in rows for value in self._values(row)]
+
+    def _of_keys(
+        self, key_from: Any, key_to: Any, time_from: Time, time_to: Time, *, reverse: bool
+    ) -> Iterator[tuple[Windowed, Any]]:
+        rows = self._engine.in_time(epoch_ms(time_from), epoch_ms(time_to), reverse=reverse)
+        for row in self._between(rows, key_from, key_to):
+            window = self._window(row)
+            for value in self._values(row)[:: -1 if reverse else 1]:
+                yield window, value
+
+    def _shown(self, row: WindowRow) -> Any:
+        return self._values(row)[-1]
+
+    def _values(self, row: WindowRow) -> list[Any]:
+        values: list[Any] = from_bytes(row.row, self._value_serde)
+        return values
+
+
+def list_serde(value_serde: Serde) -> Serde:
+    """The serde of the values of a window that has several."""
+    return serde_for(pa.list_(value_serde.arrow_type))
 
 
 class TimestampedWindowStore(WindowStore):

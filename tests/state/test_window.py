@@ -103,6 +103,32 @@ def test_windows_that_have_expired_leave_no_bytes() -> None:
     assert len(list(backend.scan("views"))) == len(list(store.all()))
 
 
+def test_duplicates_are_retained_in_the_order_of_their_puts(where: Path | None) -> None:
+    make = Stores.in_memory_window_store if where is None else Stores.persistent_window_store
+    supplier = make("views", RETENTION, SIZE, retain_duplicates=True)
+    with Stores.window_store_builder(supplier, pa.string(), pa.int64()).build().init(where) as store:
+        for key, value, start in (
+            ("a", 1, 10),
+            ("a", 2, 10),
+            ("b", 3, 10),
+            ("a", 4, 20),
+            ("a", None, 20),
+            ("a", 1, 10),
+        ):
+            store.put(key, value, start)
+        assert list(store.fetch("a", 0, 100)) == [(10, 1), (10, 2), (10, 1), (20, 4)]
+        assert list(store.backward_fetch("a", 0, 100)) == [(20, 4), (10, 1), (10, 2), (10, 1)]
+        assert (store.fetch("a", 10), store.fetch("a", 11)) == (1, None)
+        a, b, later = Windowed("a", 10, 20), Windowed("b", 10, 20), Windowed("a", 20, 30)
+        assert list(store.all()) == [(a, 1), (a, 2), (a, 1), (b, 3), (later, 4)]
+        assert list(store.backward_fetch_all(0, 10)) == [(b, 3), (a, 1), (a, 2), (a, 1)]
+        assert list(store.fetch_range("b", None, 0, 100)) == [(b, 3)]
+        store.put("a", 5, 125)
+        assert list(store.fetch("a", 0, 200)) == [(125, 5)], "what is out of retention is gone"
+        with pytest.raises(InputError):
+            store.put(None, None, 10)
+
+
 def test_suppliers() -> None:
     with pytest.raises(ConfigurationError, match="windows of 10 ms are kept for 9 ms only"):
         Stores.persistent_window_store("s", timedelta(milliseconds=9), SIZE)

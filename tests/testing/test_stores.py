@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -23,7 +24,12 @@ from statelib import (
     VersionedRecord,
     Windowed,
     count,
+    export_changelog,
+    open_state,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MINUTE_MS = 60_000
 
@@ -140,6 +146,36 @@ def test_a_custom_processors_store_is_read_and_others_are_refused_by_name() -> N
         driver.get_window_store("latest")
     with pytest.raises(ConfigurationError, match=r"has no such store.*one of: .*latest"):
         driver.get_key_value_store("lates")
+
+
+class Collect(Processor):
+    """Keeps all values of a key and minute, and tells how many there are."""
+
+    def process(self, record: Record) -> None:
+        store = self.context.get_state_store("all")
+        store.put(record.key, record.value, record.timestamp // MINUTE_MS * MINUTE_MS)
+        values = [value for _, value in store.fetch(record.key, 0, record.timestamp)]
+        self.context.forward(record.with_value(" ".join(values)))
+
+
+def test_a_store_that_retains_duplicates_goes_on_in_the_next_slice(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    minute = timedelta(minutes=1)
+    supplier = Stores.persistent_window_store("all", timedelta(hours=1), minute, retain_duplicates=True)
+    builder.add_state_store(Stores.window_store_builder(supplier, StringSerde(), StringSerde()))
+    builder.stream("in").process(Collect, "all").to("out")
+    driver = driver_of(builder, folder=tmp_path)
+    topic, out = driver.create_input_topic("in"), driver.create_output_topic("out")
+    topic.pipe_record_list([("a", "x", 1), ("a", "y", 2), ("b", "x", 3)])
+    assert out.read_values_to_list() == ["x", "x y", "x"]
+    topic.pipe_record_list([("a", "x", 4), ("a", "z", MINUTE_MS)])
+    assert out.read_values_to_list() == ["x y x", "x y x z"]
+    assert driver.get_window_store("all").fetch("a", 0) == ["x", "y", "x"], "as data a window has a list"
+    with (
+        open_state(tmp_path / "warehouse", "topology-test-driver", "all", state_dir=tmp_path / "state") as store,
+        pytest.raises(ConfigurationError, match=r"several values.*leave the store out"),
+    ):
+        export_changelog(store, 0)
 
 
 def test_operators_own_stores_are_tables() -> None:

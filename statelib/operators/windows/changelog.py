@@ -15,7 +15,7 @@ from statelib.described.exporting import PairsExporter, Records, aggregates_writ
 from statelib.described.importing import Suffixed
 from statelib.described.restoring import Restoring
 from statelib.described.view import EVERYTHING
-from statelib.errors.kinds import InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregation.changelog import rows_of_values
 from statelib.operators.windows.codec import SUFFIXES, decode_keys, encode_keys
 from statelib.operators.windows.snapshot import window_view
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.described.description import Described
     from statelib.described.exporting import Share
+    from statelib.described.live_format import StoreFormat
     from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
@@ -41,6 +43,15 @@ class WindowExporter(PairsExporter):
     """
 
     _aggregates = True
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        if described.settings.get("store") == "WindowStoreWithDuplicates":
+            raise ConfigurationError(
+                "a window has several values, which a live application counts up as it puts them",
+                store=described.name,
+                next_step="leave the store out, or store lists in a window store without duplicates",
+            )
+        super().__init__(described, declared)
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
