@@ -154,7 +154,7 @@ class _Task:
         )
         by_topic = {source.topic: self.graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
-        self._graph.errors = ProcessingErrors.of(work, self._quarantine)
+        self.graph.errors = ProcessingErrors.of(work, self._quarantine)
         self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
         self._late_sink = self._archive_sink(late_topic(work.job))
         self._inputs = Inputs(work, before, storage=self._storage, quarantine=self._quarantine)

@@ -90,11 +90,12 @@ FUNCTIONS = (
     ),
     ClassAnswers(
         "processor.TopicNameExtractor", None, "The topic that a record is written to.",
-        {"extract": missing("`split()` by what the topic depends on")}, kip=303,
+        {"extract": differs("A [mapper](operators/topics.md#topics-that-the-records-choose) that gives the name", "")},
+        kip=303,
     ),
     ClassAnswers(
         "processor.StreamPartitioner", None, "The partition that a record is written to.",
-        {"partitions": missing("Records are partitioned by key, as by Kafka's default partitioner")}, kip=837,
+        {"partitions": differs("A [mapper](operators/topics.md#custom-partitioners) that gives numbers", "")}, kip=837,
     ),
     ClassAnswers(
         "KeyValue", None, "A key and a value.",

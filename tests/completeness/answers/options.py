@@ -8,8 +8,9 @@ _NO_SERDES = refused()
 _SERDES = differs(
     "Accepted, if keys keep the bytes of their type. Between nodes records are Arrow columns, and nothing is converted"
 )
-_PARTITIONER = missing()
-_WITH_PARTITIONER = missing("A partitioner of your own. `select_key()` by what the partition depends on")
+_PARTITIONER = differs(
+    "A mapper, which sees the number of partitions, too: [partitioners](operators/topics.md#custom-partitioners)",
+)
 _NO_CHANGELOG = differs("Accepted, and changes nothing: a replay keeps its state in checkpoints", None)
 _ONE_STORE = refused(
     "The state of a task is one store, in memory as far as that goes, and beyond that on disk: where it is has no part "
@@ -45,7 +46,7 @@ OPTIONS = (
         {
             "as, withName": works(kip=307),
             "with, keySerde, valueSerde, withKeySerde, withValueSerde": _NO_SERDES,
-            "with(StreamPartitioner)": _WITH_PARTITIONER,
+            "with(StreamPartitioner)": differs("`Produced.stream_partitioner(...)`", ""),
             "streamPartitioner, withStreamPartitioner": _PARTITIONER,
         },
         kip=182,
@@ -93,7 +94,9 @@ OPTIONS = (
         "kstream.TableJoined", None, "Name and partitioners of a join by a foreign key: a `Named` is enough here.",
         {
             "as, withName": differs("`Named.as_(name)`", ""),
-            "with, withPartitioner, withOtherPartitioner": _WITH_PARTITIONER,
+            "with, withPartitioner, withOtherPartitioner": missing(
+                "Partitioners of the topics between the tables, which here are partitioned by key"
+            ),
         },
         kip=775,
     ),

@@ -22,10 +22,8 @@ STREAMS = (
                 "Settings of a topology, such as its caches, have no part in the answer; the job and the command line "
                 "have the settings", kip=591
             ),
-            "stream(String), table, addStateStore, globalTable": works(),
-            "stream(Collection|Pattern)": missing(
-                "One source of several topics, or of a pattern. `stream()` each topic and `merge()` them"
-            ),
+            "stream, table, addStateStore, globalTable": works(),
+            "stream(Pattern)": refused("A replay has to know what it replays. `stream([...])` names the topics"),
             "build": works(),
             "build(Properties)": missing(
                 "Kafka's optimised topology (`topology.optimization`): fewer repartition topics, the same results",
@@ -52,9 +50,9 @@ STREAMS = (
             "repartition": works(kip=221),
             "toTable": works(kip=523),
             "to": works(),
-            "to(TopicNameExtractor)": missing(
-                "A topic for each record. `split()` by what the topic depends on, and write each branch with `to()`",
-                kip=303,
+            "to(TopicNameExtractor)": differs(
+                "`to(extractor, topics=[...])`: [all topics are known before the first record]"
+                "(operators/topics.md#topics-that-the-records-choose)", kip=303,
             ),
             "process": differs(
                 "`key_type=` and `value_type=` name the Arrow types of what the processor forwards, if they change", "",
