@@ -102,6 +102,7 @@ _WAYS_OF = {
     ("Topology", "add_source"): _BY_NAME,
     ("Topology", "add_state_store"): _BY_NAME,
     ("Topology", "connect_processor_and_state_stores"): _BY_NAME,
+    ("EmitStrategy", "type"): "it is the attribute final",
     ("KTable", "through"): "use to_stream().repartition().to_table()",
     ("ProcessorContext", "app_configs"): _NO_CONFIGS,
     ("ProcessorContext", "app_configs_with_prefix"): _NO_CONFIGS,

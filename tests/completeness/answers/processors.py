@@ -83,8 +83,8 @@ PROCESSORS = (
         "processor.api.ProcessingContext", "ProcessorContext", "What else a processor may ask for.",
         {
             "applicationId, getStateStore, recordMetadata": works(),
-            "of a store of the DSL, or of another processor: getStateStore": missing(
-                "A store belongs to one processor. Join with the table, or `merge()` the streams into one processor"
+            "of a store of a table: getStateStore": differs(
+                "[Most can be read, some written](operators/process.md#stores)"
             ),
             "taskId": differs("Text: `0_1`"),
             "schedule": differs(

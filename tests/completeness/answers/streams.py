@@ -10,6 +10,12 @@ _FUNCTIONS_OF_SQL = (
 )
 _WINDOWED_STORE = "a table of windows: put `to_stream().to_table(Materialized.as_(name))` behind it"
 _UNWINDOW = "use `to_stream().to_table()` first"
+_EMIT_STRATEGY = differs(
+    "In the default mode [no final result is lost](semantics.md#emit-on-window-close-kip-825), as the KIP promises",
+    kip=825,
+)
+_COGROUP = "It takes functions of SQL, such as `count()`, or a Python function of key, value and aggregate"
+_COGROUPED = "`aggregate()` of functions of SQL, `aggregate_with(initializer, arrow_type)` of Python functions"
 _UNWINDOW_FIRST = "Use `to_stream().to_table()` of the table first"
 _FOREIGN_KEY = "`join(other, joiner, foreign_key=...)`: the foreign key is an argument with a name"
 
@@ -80,7 +86,7 @@ STREAMS = (
             "aggregate": differs(_FUNCTIONS_OF_SQL, "aggregate_with"),
             "windowedBy": works(kip=182),
             "windowedBy(SlidingWindows)": works(kip=450),
-            "cogroup": missing(kip=150),
+            "cogroup": differs(_COGROUP, kip=150),
         },
     ),
     ClassAnswers(
@@ -89,7 +95,7 @@ STREAMS = (
         {
             "count, reduce": works(),
             "aggregate": differs(_FUNCTIONS_OF_SQL, "aggregate_with"),
-            "emitStrategy": missing(kip=825),
+            "emitStrategy": _EMIT_STRATEGY,
         },
         kip=182,
     ),
@@ -98,26 +104,26 @@ STREAMS = (
         {
             "count, reduce": works(),
             "aggregate": differs(_FUNCTIONS_OF_SQL, "aggregate_with"),
-            "emitStrategy": missing(kip=825),
+            "emitStrategy": _EMIT_STRATEGY,
         },
         kip=182,
     ),
     ClassAnswers(
-        "kstream.CogroupedKStream", None, "Several grouped streams that are aggregated together.",
+        "kstream.CogroupedKStream", "CogroupedKStream", "Several grouped streams that are aggregated together.",
         {
-            "cogroup, aggregate, windowedBy": missing(
-                'Aggregate each stream on its own, and join the tables: `a.outer_join(b, {"x": "left", "y": "right"})`'
-            )
+            "cogroup": differs(_COGROUP),
+            "windowedBy": works(),
+            "aggregate": differs(_COGROUPED, "aggregate_with"),
         },
         kip=150,
     ),
     ClassAnswers(
-        "kstream.TimeWindowedCogroupedKStream", None, "The same in time windows.",
-        {"aggregate": missing("See `CogroupedKStream`")}, kip=150,
+        "kstream.TimeWindowedCogroupedKStream", "TimeWindowedCogroupedKStream", "The same in time windows.",
+        {"aggregate": differs(f"{_COGROUPED}. [All streams have one stream time](semantics.md#clocks)")}, kip=150,
     ),
     ClassAnswers(
-        "kstream.SessionWindowedCogroupedKStream", None, "The same in sessions.",
-        {"aggregate": missing("See `CogroupedKStream`")}, kip=150,
+        "kstream.SessionWindowedCogroupedKStream", "SessionWindowedCogroupedKStream", "The same in sessions.",
+        {"aggregate": differs(f"{_COGROUPED}; the latter takes the merger, too")}, kip=150,
     ),
     ClassAnswers(
         "kstream.KTable", "KTable",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+from tests.completeness.answer import ClassAnswers, differs, refused, works
 
 _WINDOWS_FOR = refused()
 
@@ -83,15 +83,12 @@ WINDOWS = (
         },
     ),
     ClassAnswers(
-        "kstream.EmitStrategy", None, "When the results of windows are forwarded.",
-        {
-            "onWindowUpdate": differs("It is what windows do without a strategy", ""),
-            "onWindowClose, type": missing("`suppress(Suppressed.until_window_closes(...))` gives final results"),
-        },
-        kip=825,
+        "kstream.EmitStrategy", "EmitStrategy", "When the results of windows are forwarded.",
+        {"onWindowUpdate, onWindowClose": works(), "type": differs("The attribute `final`", "final")}, kip=825,
     ),
     ClassAnswers(
-        "kstream.EmitStrategy$StrategyType", None, "Its kinds.", {"forType": missing("See `EmitStrategy`")}, kip=825
+        "kstream.EmitStrategy$StrategyType", None, "Its kinds.",
+        {"forType": differs("`EmitStrategy.on_window_close()` and `on_window_update()`", "")}, kip=825,
     ),
     ClassAnswers(
         "kstream.Suppressed", "Suppressed", "How updates of a table are held back.",
