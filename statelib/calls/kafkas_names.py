@@ -35,10 +35,6 @@ _NO_SERDES = (
 _PARTITIONER = (
     "leave it out: records are partitioned by key as Kafka's default partitioner does; select_key() another key"
 )
-_BY_NAME = (
-    "describe it with a StreamsBuilder, whose nodes can have names, too: stream(topic, Consumed.as_(name)), "
-    "process(MyProcessor, named=Named.as_(name)), to(topic, Produced.as_(name))"
-)
 _COMPARE = "use ==, hash() or str()"
 _NO_CONFIGS = (
     "make the processor with what it needs: functools.partial(MyProcessor, limit=10); settings of a run have no part "
@@ -97,11 +93,6 @@ _WAYS_OF = {
     ("KStream", "suppress"): "aggregate by windows first: group_by_key().windowed_by(...).count().suppress(...); "
     "of a stream's latest values: to_table().suppress(...)",
     ("StrictBufferConfig", "unbounded"): "call with_no_bound()",
-    ("Topology", "add_processor"): _BY_NAME,
-    ("Topology", "add_sink"): _BY_NAME,
-    ("Topology", "add_source"): _BY_NAME,
-    ("Topology", "add_state_store"): _BY_NAME,
-    ("Topology", "connect_processor_and_state_stores"): _BY_NAME,
     ("EmitStrategy", "type"): "it is the attribute final",
     ("KTable", "through"): "use to_stream().repartition().to_table()",
     ("ProcessorContext", "app_configs"): _NO_CONFIGS,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from statelib.calls import KafkasNames
 from statelib.calls.names import check_name
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_beside
@@ -86,7 +85,7 @@ class SubTopology:
         return bool(self.stores)
 
 
-class Topology(KafkasNames):
+class Topology:
     """All nodes of a job, checked and cut into sub-topologies (Kafka's ``Topology``).
 
     Args:

@@ -171,13 +171,22 @@ PROCESSORS = (
         },
     ),
     ClassAnswers(
-        "Topology", "Topology", "The topology, which `StreamsBuilder.build()` gives.",
+        "Topology", "Topology", "Sources, processors and sinks by name. `StreamsBuilder.build()` gives one, too.",
         {
             "describe": differs("The text that Kafka prints; see `TopologyDescription`"),
-            "new": missing("A topology of sources, processors and sinks by name"),
-            "addSource, addProcessor, addSink, addStateStore, connectProcessorAndStateStores": missing(),
-            "addGlobalStore": missing(kip=233),
-            "addReadOnlyStateStore": missing(kip=813),
+            "new": differs("`Topology(application_id)`: the id begins the names of internal topics"),
+            "new(TopologyConfig)": refused("See `TopologyConfig`", kip=591),
+            "addSource": differs("`consumed=` has the serdes and the timestamp extractor"),
+            "addSource(AutoOffsetReset)": refused(
+                "A replay has no committed offsets of a group: it goes on where the last slice ended"
+            ),
+            "addSource(Pattern)": refused("A replay has to know what it replays. `add_source(name, *topics)`"),
+            "addProcessor": differs("`key_type=` and `value_type=` name the Arrow types of what goes to sinks"),
+            "addSink": differs("`produced=` has the partitions and the partitioner"),
+            "addSink(TopicNameExtractor)": differs("`add_sink(name, extractor, *parents, topics=[...])`", kip=303),
+            "addStateStore, connectProcessorAndStateStores": works(),
+            "addGlobalStore": differs("`consumed=` has the serdes and the timestamp extractor", kip=233),
+            "addReadOnlyStateStore": differs("`consumed=` has the serdes and the timestamp extractor", kip=813),
         },
         kip=120,
     ),

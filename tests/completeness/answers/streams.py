@@ -35,7 +35,7 @@ STREAMS = (
                 "Kafka's optimised topology (`topology.optimization`): fewer repartition topics, the same results",
                 kip=312,
             ),
-            "addGlobalStore": missing(kip=233),
+            "addGlobalStore": works(kip=233),
         },
         kip=120,
     ),
