@@ -93,10 +93,15 @@ class Standalone:
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[Standalone]:
-    """Airflow with the home ``folder / "airflow"``, whose DAG files are there; its processes end with the context."""
+def standalone(folder: Path, **others: str) -> Iterator[Standalone]:
+    """Airflow with the home ``folder / "airflow"``, whose DAG files are there; its processes end with the context.
+
+    Args:
+        folder: Holds the home.
+        others: Variables of the environment, before those of `airflow_environ`.
+    """
     log = folder / "airflow" / "standalone.log"
-    environ = airflow_environ(folder / "airflow")
+    environ = airflow_environ(folder / "airflow") | others
     with log.open("wb") as output:
         process = subprocess.Popen(
             [AIRFLOW, "standalone"],
