@@ -1,7 +1,7 @@
 """Where the driver of a phase runs: in the process of the task, or wherever ``spark-submit`` puts it.
 
-A connection of the type ``spark`` names the cluster, with the fields and extras of Airflow's Spark provider; the
-package of that provider need not be installed.
+A connection of the type ``spark`` (or ``generic``) names the cluster, with the fields and extras of Airflow's Spark
+provider; the package of that provider need not be installed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MODES = ("in-process", "spark-submit", "connect")
 
 DEFAULT_CONNECTION = "spark_default"
+
+_OF_NO_PROVIDER = "generic"
+"""What Airflow's command line makes of the type ``spark`` where its Spark provider is not installed."""
 
 
 def check_mode(mode: str, options: Mapping[str, object] | None, place: str, *, task_per: str = "phase") -> None:
@@ -46,7 +49,7 @@ def check_mode(mode: str, options: Mapping[str, object] | None, place: str, *, t
 
 
 def cluster_of(connection: Any, options: Mapping[str, Any]) -> Cluster:
-    """The cluster that a connection of the type ``spark`` names; options go before its extras.
+    """The cluster that a connection names; options go before its extras.
 
     Raises:
         ConfigurationError: There is no telling what becomes of an application there.
@@ -54,8 +57,9 @@ def cluster_of(connection: Any, options: Mapping[str, Any]) -> Cluster:
     from hindstream.spark.submission.cluster import Cluster  # noqa: PLC0415
 
     extra, host = connection.extra_dejson, connection.host or ""
-    is_whole = connection.conn_type == "spark" and host and ("://" in host or not connection.port)
-    master = host if is_whole else f"{connection.conn_type}://{host}"
+    scheme = "spark" if connection.conn_type == _OF_NO_PROVIDER else connection.conn_type
+    is_whole = scheme == "spark" and host and ("://" in host or not connection.port)
+    master = host if is_whole else f"{scheme}://{host}"
     cluster = Cluster(
         master=f"{master}:{connection.port}" if connection.port else master,
         deploy_mode=str(options.get("deploy_mode") or extra.get("deploy-mode") or "client"),

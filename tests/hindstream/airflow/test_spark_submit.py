@@ -59,6 +59,7 @@ made = dag(mode="spark-submit", spark_conn_id="lake", spark_submit=options)
 standalone = Connection(conn_id="s", conn_type="spark", host="spark://m", port=7077, extra=json.dumps(
     {"deploy-mode": "cluster", "rest-port": 16066, "spark-binary": "spark3-submit"}))
 by_uri = Connection(conn_id="s", conn_type="spark", host="m1", port=7077)
+by_command = [Connection(conn_id="s", conn_type="generic", host=host, port=7077) for host in ("spark://m2", "m2")]
 kubernetes = Connection(conn_id="k", conn_type="spark", host="k8s://https://h:6443", extra=json.dumps(
     {"deploy-mode": "cluster", "namespace": "replays"}))
 yarn = Connection(conn_id="y", conn_type="spark", host="yarn", extra=json.dumps(
@@ -80,7 +81,7 @@ print(json.dumps({
         refused(operator, mode="spark-submit", spark_submit={"deploy_mode": "here"}),
         refused(lambda: cluster_of(yarn, {})),
     ],
-    "clusters": [list(asdict(cluster_of(each, {})).values()) for each in (standalone, by_uri, kubernetes)],
+    "clusters": [list(asdict(cluster_of(each, {})).values()) for each in (standalone, by_uri, kubernetes, *by_command)],
     "options": [options_of(each, {"conf": {"c": "d"}}) for each in (standalone, kubernetes, yarn)],
     "trigger": [path, type(trigger)(**given).serialize() == trigger.serialize()],
 }))
@@ -112,7 +113,8 @@ def test_what_a_dag_is_given(tmp_path: Path) -> None:
     ):
         assert text is not None
         assert re.search(message, text), text
-    standalone_cluster, by_uri, kubernetes = found["clusters"]
+    standalone_cluster, by_uri, kubernetes, *by_command = found["clusters"]
+    assert [each[0] for each in by_command] == ["spark://m2:7077"] * 2
     assert standalone_cluster == ["spark://m:7077", "cluster", "spark3-submit", 16066, "http", None]
     assert by_uri == ["spark://m1:7077", "client", "spark-submit", 6066, "http", None]
     assert kubernetes == ["k8s://https://h:6443", "cluster", "spark-submit", 6066, "http", None]
