@@ -14,7 +14,7 @@ import pytest
 
 from hindstream.airflow.replay import PHASES
 from statelib import load_job
-from statelib.commits import CommitLog
+from statelib.commits import CommitLog, published_through
 from tests.conftest import ROOT
 from tests.effort import every_other
 from tests.hindstream.airflow.test_trial import FILE
@@ -197,44 +197,75 @@ bag = DagBag(sys.argv[1])
 assert not bag.import_errors, bag.import_errors
 found = []
 for end in (20_000, None, None):
-    run = bag.dags["theirs"].test(run_conf={"end": end})
+    run = bag.dags["theirs"].test(run_conf={"end": end, "warehouse": sys.argv[2]})
     states = {one.task_id: str(one.state) for one in run.get_task_instances()}
     found.append([str(run.state), states])
 print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("task_per", every_other(["phase", "run"]))
-def test_a_group_replays_the_slice_that_is_asked_for(tmp_path: Path, task_per: str) -> None:
-    """In a DAG of somebody else's: once to a time, once to the end, once with nothing to do."""
-    (tmp_path / "counting.py").write_text(FILE)
-    job = Pipeline(tmp_path, load_job(f"{tmp_path}/counting.py:job").topology, "counting")
-    records = [(f"k{n % 3}", n, n * 1000) for n in range(100)]
-    job.archive("views", records, (pa.string(), pa.int64()))
-    given = {
-        "job": "../counting.py:job",  # from the folder of the DAG file
-        "task_per": task_per,
-        "warehouse": job.warehouse.uri(""),
-        "state_dir": str(tmp_path / "state"),
-    }
-    (tmp_path / "dags").mkdir()
-    (tmp_path / "dags" / "theirs.py").write_text(DAG_FILE.format(**given))
+OPERATORS_FILE = """
+# an airflow dag
+from airflow.sdk import DAG, chain
+from hindstream.airflow import (
+    HindstreamAuditOperator, HindstreamCommitOperator, HindstreamPlanOperator, HindstreamPublishOperator,
+    HindstreamReplayOperator,
+)
+
+settings = {{"warehouse": "{{{{ dag_run.conf['warehouse'] }}}}", "state_dir": {state_dir!r}, "engine": "local"}}
+given = {{"job": {job!r}, "settings": settings}}
+with DAG("theirs", schedule=None):
+    plan = HindstreamPlanOperator(task_id="plan", until="{{{{ dag_run.conf['end'] or '' }}}}", **given)
+    chain(
+        plan,
+        HindstreamReplayOperator(task_id="replay", run_id=plan.output, **given),
+        HindstreamAuditOperator(task_id="audit", run_id=plan.output, **given),
+        HindstreamCommitOperator(task_id="commit", **given),  # the newest run
+        HindstreamPublishOperator(task_id="publish", **given),
+    )
+"""
+
+
+def world(folder: Path, dag_file: str, **more: str) -> tuple[Pipeline, list[dict[str, str]]]:
+    """A job with a record a second, and how three runs of a DAG have ended: to second 20, to the end, and once more."""
+    (folder / "counting.py").write_text(FILE)
+    job = Pipeline(folder, load_job(f"{folder}/counting.py:job").topology, "counting")
+    job.archive("views", [(f"k{n % 3}", n, n * 1000) for n in range(100)], (pa.string(), pa.int64()))
+    warehouse = job.warehouse.uri("")
+    given = {"job": "../counting.py:job", "warehouse": warehouse, "state_dir": str(folder / "state"), **more}
+    (folder / "dags").mkdir()
+    (folder / "dags" / "theirs.py").write_text(dag_file.format(**given))
     environ = os.environ | {
-        "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "AIRFLOW_HOME": str(folder / "airflow"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "0",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path / "dags"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
         "PYTHONPATH": str(ROOT),
     }
     migrate = [str(Path(sys.executable).with_name("airflow")), "db", "migrate"]
-    for command in (migrate, [sys.executable, "-c", RUN, str(tmp_path / "dags")]):
+    for command in (migrate, [sys.executable, "-c", RUN, str(folder / "dags"), warehouse]):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
         assert done.returncode == 0, done.stdout + done.stderr
     runs = json.loads(done.stdout.splitlines()[-1])
     assert [state for state, _ in runs] == ["success"] * 3, done.stdout
+    return job, [states for _, states in runs]
+
+
+@pytest.mark.parametrize("task_per", every_other(["phase", "run"]))
+def test_a_group_replays_the_slice_that_is_asked_for(tmp_path: Path, task_per: str) -> None:
+    """In a DAG of somebody else's: once to a time, once to the end, once with nothing to do."""
+    job, runs = world(tmp_path, DAG_FILE, task_per=task_per)
     log = CommitLog(job.warehouse, "counting")
     assert log.head_number() == 2
     first = log.read(1)
     assert {task.position.source_offsets["views/0"] for task in first.tasks.values()} == {20}
-    skipped = {name for name, state in runs[2][1].items() if state == "skipped"}
+    skipped = {name for name, state in runs[2].items() if state == "skipped"}
     assert skipped == ({"replay.run"} if task_per == "run" else {f"replay.{name}" for name in PHASES[1:]})
-    assert runs[2][1]["after"] == "success"
+    assert runs[2]["after"] == "success"
+
+
+@pytest.mark.long
+def test_operators_stand_alone_and_their_fields_are_templates(tmp_path: Path) -> None:
+    job, runs = world(tmp_path, OPERATORS_FILE)
+    assert runs[:2] == [dict.fromkeys(("plan", *PHASES[1:5]), "success")] * 2
+    assert runs[2] == {"plan": "success", **dict.fromkeys(PHASES[1:5], "skipped")}
+    assert CommitLog(job.warehouse, "counting").head_number() == published_through(job.warehouse, "counting") == 2
