@@ -13,7 +13,7 @@ AIRFLOW = Path(sys.executable).with_name("airflow")
 
 def airflow_environ(home: Path) -> dict[str, str]:
     """That of this process, and Airflow's settings; ``AIRFLOW`` is where its API will be."""
-    port, log_port = _free_port(), _free_port()
+    port, log_port = free_port(), free_port()
     return os.environ | {
         "AIRFLOW": f"http://127.0.0.1:{port}",
         "AIRFLOW_HOME": str(home),
@@ -38,7 +38,8 @@ def airflow_environ(home: Path) -> dict[str, str]:
     }
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody has now."""
     with closing(socket.socket()) as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
