@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -107,6 +108,56 @@ def test_spark_reads_and_maintains(world: World) -> None:
         world.publish()
         ask("REFRESH TABLE lake.shop.large")
         assert ask(asked % "") == told([row for row in world.has()["large"] if row["key"] != "a"])
+
+
+DUCKDB = "HINDSTREAM_DUCKDB"
+"""The variable that names a Python with the packages of `OF_DUCKDB`: there is no extension for the newest DuckDB."""
+
+OF_DUCKDB = (
+    "duckdb==1.5.5",
+    "duckdb-extensions==1.5.5",
+    "duckdb-extension-iceberg==1.5.5",
+    "duckdb-extension-avro==1.5.5",
+)
+ASKED_DUCKDB = """
+import json, sys
+import duckdb
+from duckdb_extensions import import_extension
+
+for name in ("avro", "iceberg"):
+    import_extension(name)
+duckdb.sql("set timezone = 'UTC'")
+asked = "select partition, \\"offset\\", key, epoch_ms(timestamp) from iceberg_scan(?) {} order by 1, 2"
+print(json.dumps([duckdb.execute(asked.format(where), [sys.argv[1]]).fetchall() for where in sys.argv[2:]]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(DUCKDB not in os.environ, reason=f"{DUCKDB} names no Python with {' '.join(OF_DUCKDB)}")
+def test_duckdb_reads(world: World) -> None:
+    """After a rollback too, whose files DuckDB has to leave out; times are compared as times."""
+    world.publish()
+    rollback(world.warehouse, "job", 1, now_ms=9)
+    world.publish()
+    metadata = world.catalog.load_table("shop.large").metadata_location
+    late = EPOCH + timedelta(hours=5)
+    command = [
+        os.environ[DUCKDB],
+        "-c",
+        ASKED_DUCKDB,
+        metadata.removeprefix("file://"),
+        "",
+        f"where timestamp > '{late}'",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [(row["partition"], row["offset"], row["key"], row["timestamp"]) for row in world.has()["large"]]
+    wanted = [
+        [[*row, round(time.timestamp() * 1000)] for *row, time in part]
+        for part in (rows, [row for row in rows if row[-1] > late])
+    ]
+    assert json.loads(done.stdout) == wanted
+    assert 0 < len(wanted[1]) < len(wanted[0])
 
 
 def test_polars_reads_all_types(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
