@@ -1,9 +1,9 @@
 """Slices of a real Airflow, of which tasks and servers are killed at random: nothing lost, doubled or different.
 
 A DAG with a slice a day catches up, with a scheduler (LocalExecutor), a triggerer, a DAG processor and an API server,
-each a process of its own that is started again when it has died. Meanwhile one of them, a process of a task, or with
-``--spark`` one of a driver in a cluster, is killed every few seconds. In the end each run is green or says why, and the
-sinks have what the same slices give in one process.
+with ``--celery`` also a broker and two workers, each a process of its own that is started again when it has died.
+Meanwhile one of them, a process of a task, or with ``--spark`` one of a driver in a cluster, is killed every few
+seconds. In the end each run is green or says why, and the sinks have what the same slices give in one process.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,10 +18,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from hindstream.runs import open_warehouse
@@ -30,20 +30,21 @@ from hindstream.spark.phases.pipeline import run_slice
 from statelib.commits import CommitLog, published_through, verify
 from statelib.commits.archives import open_archive
 from statelib.job.job import load_job
+from tests.campaigns.airflow_servers import REDIS, Server, processes_below, with_celery, with_local_executor
 from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
 from tests.hindstream.airflow.test_spark_submit import environment
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 from tests.hindstream.spark.orders_job import SINK
 from tests.hindstream.spark.submission.submitter import OPTIONS
+from tests.postgres import PROGRAMS, USER, has_postgres, postgres
 from tests.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from statelib.settings.settings import Settings
     from tests.spark_cluster import SparkCluster
 
-SERVERS = ("scheduler", "triggerer", "dag-processor", "api-server")
 DAG_ID = "chaos"
 _HOST = "127.0.0.2"
 _TELLS_SECONDS = 60
@@ -58,7 +59,6 @@ dag = replay_dag(
 )
 """
 _QUICK = {
-    "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
     "AIRFLOW__CORE__PARALLELISM": "2",
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
@@ -68,40 +68,6 @@ _QUICK = {
     "AIRFLOW__SCHEDULER__MAX_DAGRUNS_TO_CREATE_PER_LOOP": "50",
 }
 """What has died is noticed within seconds, and not within minutes."""
-
-
-@dataclass
-class Server:
-    """A server of Airflow's, which is started again when it has died."""
-
-    name: str
-    environ: dict[str, str]
-    log: Path
-    process: subprocess.Popen[bytes] | None = None
-    _groups: list[int] = field(default_factory=list)
-
-    def keep(self) -> None:
-        """Starts it unless it runs."""
-        if self.process is None or self.process.poll() is not None:
-            with self.log.open("ab") as output:
-                self.process = subprocess.Popen(
-                    [AIRFLOW, self.name], env=self.environ, stdout=output, stderr=output, start_new_session=True
-                )
-            self._groups.append(self.process.pid)
-
-    def kill(self) -> None:
-        """As when the host has no memory left: its children go on without it."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-    def end(self) -> None:
-        """Ends it, with all that it has started."""
-        for group in self._groups:
-            with suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
-        if self.process is not None:
-            self.process.wait()
 
 
 @dataclass
@@ -127,13 +93,12 @@ class Chaos:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self.chance.uniform(0.5, 1.5) * self.mean_seconds
-        scheduler = next(server.process for server in self.servers if server.name == "scheduler")
         above = {
-            "process of a task": scheduler.pid if scheduler is not None else None,
-            "process of a driver": self.worker,
+            "process of a task": lambda: [pid for server in self.servers for pid in server.tasks()],
+            "process of a driver": lambda: [] if self.worker is None else processes_below(self.worker),
         }
         wanted = self.chance.choice([*above, "process of a task", "server"])
-        below = _below(pid) if (pid := above.get(wanted)) is not None else []
+        below = above[wanted]() if wanted in above else []
         if below:
             with suppress(ProcessLookupError):
                 os.kill(self.chance.choice(below), signal.SIGKILL)
@@ -144,69 +109,6 @@ class Chaos:
         server = self.chance.choice(self.servers)
         server.kill()
         self.killed[server.name] += 1
-
-
-def _below(process: int) -> list[int]:
-    """The processes that one has started, and those that these have, as far as they have a task.
-
-    A worker of LocalExecutor that waits for one holds the lock of the queue: if it is killed then, no other worker ever
-    gets a task, until the scheduler is started anew.
-    """
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(stat.parent.name))
-    found: list[int] = []
-    todo = [process]
-    while todo:
-        below = children.get(todo.pop(), [])
-        found += below
-        todo += below
-    return [pid for pid in found if not _waits(pid)]
-
-
-def _waits(pid: int) -> bool:
-    try:
-        title = Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return True
-    return "<idle>" in title or "serve-logs" in title
-
-
-@contextmanager
-def _postgres(folder: Path) -> Iterator[str | None]:
-    """The address of a PostgreSQL of our own; None: there is none on this machine."""
-    if shutil.which("initdb") is None or shutil.which("postgres") is None:
-        yield None
-        return
-    data, socket = folder / "postgres", Path(tempfile.mkdtemp(prefix="pg-"))
-    data.mkdir()
-    who: dict[str, Any] = {}
-    if os.geteuid() == 0:  # PostgreSQL does not run as root
-        who = {"user": "nobody", "group": "nogroup", "extra_groups": []}
-        for place in (data, socket):
-            shutil.chown(place, "nobody", "nogroup")
-        for parent in data.parents:
-            if parent.is_relative_to(tempfile.gettempdir()) and parent != Path(tempfile.gettempdir()):
-                parent.chmod(0o755)
-    log = (folder / "postgres.log").open("wb")
-    subprocess.run(["initdb", "-D", data, "-U", "airflow", "-A", "trust"], check=True, stdout=log, cwd="/", **who)
-    process = subprocess.Popen(
-        ["postgres", "-D", data, "-k", socket, "-c", "listen_addresses=", "-c", "fsync=off"],
-        stdout=log, stderr=log, cwd="/", **who,
-    )  # fmt: skip
-    try:
-        while not any(socket.glob(".s.PGSQL.*")):
-            if process.poll() is not None:
-                raise RuntimeError((folder / "postgres.log").read_text())
-            time.sleep(0.2)
-        yield f"postgresql+psycopg2://airflow@/postgres?host={socket}"
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        log.close()
-        shutil.rmtree(socket)
 
 
 @dataclass
@@ -252,13 +154,20 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=float, default=8, help="between two deaths, on average")
     parser.add_argument("--spark", action="store_true", help="drivers run in a cluster of Spark, a task for each phase")
     parser.add_argument("--backfill", action="store_true", help="by airflow backfill create, not by catchup")
-    parser.add_argument("--sqlite", action="store_true", help="Airflow's database, even where there is a PostgreSQL")
+    database = parser.add_mutually_exclusive_group()
+    database.add_argument("--sqlite", action="store_true", help="Airflow's database, even where there is a PostgreSQL")
+    database.add_argument("--celery", action="store_true", help="CeleryExecutor: needs PostgreSQL and redis-server")
     given = parser.parse_args(arguments)
+    if given.celery and (missing := [name for name in (REDIS, *PROGRAMS) if not which(name)]):
+        print(f"not on this machine: {', '.join(missing)}")
+        return 2
     print(f"--seed {given.seed}", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the servers end with us
     with tempfile.TemporaryDirectory(prefix="airflow-chaos-") as place, ExitStack() as stack:
         folder = Path(place)
-        address = None if given.sqlite else stack.enter_context(_postgres(folder))
+        address = None
+        if has_postgres() and not given.sqlite:
+            address = f"postgresql+psycopg2://{USER}@127.0.0.1:{stack.enter_context(postgres())}/postgres"
         cluster = None
         if given.spark:
             given.task_per = "phase"
@@ -278,7 +187,7 @@ def _campaign(folder: Path, given: argparse.Namespace, address: str | None, clus
     if address is not None:
         environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = address
     subprocess.run([AIRFLOW, "db", "migrate"], env=environ, check=True, stdout=subprocess.DEVNULL)
-    servers = [Server(name, environ, home / f"{name}.log") for name in SERVERS]
+    servers = (with_celery if given.celery else with_local_executor)(home, environ)
     worker = None if cluster is None else cluster.pid(_HOST)
     chaos = Chaos(random.Random(given.seed), servers, worker, given.seconds)
     runs, began = Runs(address, home / "airflow.db", "backfill" if given.backfill else "scheduled"), time.monotonic()
