@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import obstore
+from deltalake import DeltaTable
 from obstore.store import S3Store
 
 from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
@@ -27,6 +28,12 @@ BUCKETS = ("kafka", "lake")
 _JANUARY_MS = 1_704_067_200_000
 _DAY_MS = 86_400_000
 _COUNTRIES = ("DE", "FR", "IT", "NL")
+
+MOST_HELD = 8
+"""Windows of the last two days, of four countries: they wait for late orders."""
+
+Answer = dict[tuple[str, int], tuple[int, float]]
+"""By country and beginning of the day in milliseconds: how many orders, and their sum."""
 
 
 @dataclass(frozen=True)
@@ -96,3 +103,25 @@ def upload(s3: S3Server, folder: Path, records: Sequence[Sent]) -> None:
     )
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         obstore.put(store, str(file.relative_to(folder)), file.read_bytes())
+
+
+def answer(s3: S3Server) -> Answer:
+    """What the sink has."""
+    table = DeltaTable("s3://lake/warehouse/topics/orders-by-day", storage_options=s3.options).to_pyarrow_table()
+    return {
+        (row["key"]["key"], int(row["key"]["window_start"].timestamp() * 1000)): (
+            row["value"]["records"],
+            row["value"]["total"],
+        )
+        for row in table.to_pylist()
+    }
+
+
+def recomputed(sent: list[Sent]) -> Answer:
+    """From what Connect was given: each order once, however often it was sent."""
+    made: Answer = {}
+    for order in {one.value["order_id"]: one.value for one in sent}.values():
+        day_ms = order["ordered_at"] // 86_400_000 * 86_400_000
+        count, total = made.get((order["country"], day_ms), (0, 0.0))
+        made[order["country"], day_ms] = (count + 1, total + order["amount"])
+    return made

@@ -1,7 +1,7 @@
 """Pages whose commands are typed one after the other: in blocks of ``console``, a line that begins with ``$``.
 
 Each runs in a process of its own, in the folder that ``cd`` has led to, and prints what stands below it. A block of
-``toml`` that begins with the name of a file is written into that file.
+``toml`` or ``python`` that begins with the name of a file is written into that file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMPARES = ("hindstream diff ", "hindstream prove ", "hindstream try ")
 _ANYTHING = re.compile(r"\s*^\.\.\.$\s*|(?<!\.)\.\.\.(?!\.)", re.MULTILINE)
 """Any lines, or none; or any text within a line."""
 
-_FILE = re.compile(r"^```toml\n# (?P<name>\S+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_FILE = re.compile(r"^```(?:toml|python)\n# (?P<name>\S+\.(?:toml|py))\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ def follow(
         assert name in text
         text = text.replace(name, other)
     for file in _FILE.finditer(text):
+        (folder / file["name"]).parent.mkdir(parents=True, exist_ok=True)
         (folder / file["name"]).write_text(file["text"])
     taken = []
     for part in parts(text):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
 
@@ -45,27 +44,30 @@ class Standalone:
 
     def states(self, dag_id: str) -> dict[str, str]:
         """State of each task, and of the run under ``dag_run``; nothing of a DAG that is not known yet."""
-        database = self.folder / "airflow" / "airflow.db"
-        if not database.exists():
-            return {}
-        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-            try:
-                known = connection.execute("select 'known', 'yes' from dag where dag_id = ?", [dag_id]).fetchall()
-                run = connection.execute("select 'dag_run', state from dag_run where dag_id = ?", [dag_id]).fetchall()
-                tasks = connection.execute("select task_id, state from task_instance where dag_id = ?", [dag_id])
-                return dict([*known, *run, *tasks.fetchall()])
-            except sqlite3.OperationalError:  # not migrated yet, or busy
-                return {}
+        known = self._ask("select 'known', 'yes' from dag where dag_id = :dag_id", dag_id)
+        run = self._ask("select 'dag_run', state from dag_run where dag_id = :dag_id", dag_id)
+        return dict(
+            [*known, *run, *self._ask("select task_id, state from task_instance where dag_id = :dag_id", dag_id)]
+        )
 
     def runs(self, dag_id: str) -> list[tuple[str, str, str]]:
         """Day of the data interval, type and state of each run of a DAG, the oldest first."""
-        database = self.folder / "airflow" / "airflow.db"
-        asked = "select date(data_interval_start), run_type, state from dag_run where dag_id = ? order by 1"
+        asked = "select date(data_interval_start), run_type, state from dag_run where dag_id = :dag_id order by 1"
+        return [(str(day), kind, state) for day, kind, state in self._ask(asked, dag_id)]
+
+    def _ask(self, query: str, dag_id: str) -> list[Any]:
+        """What Airflow's database says; nothing while it is not migrated yet, or busy."""
+        from sqlalchemy import create_engine, text  # noqa: PLC0415 - Airflow's
+        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+
+        engine = create_engine(self.environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"])
         try:
-            with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-                return connection.execute(asked, [dag_id]).fetchall()
-        except sqlite3.OperationalError:  # not there yet, or busy
+            with engine.connect() as connection:
+                return [tuple(row) for row in connection.execute(text(query), {"dag_id": dag_id})]
+        except SQLAlchemyError:
             return []
+        finally:
+            engine.dispose()
 
     def all_ended(self, dag_id: str, count: int) -> list[tuple[str, str, str]]:
         """The runs of a DAG, when there are so many and none has anything left to do."""
