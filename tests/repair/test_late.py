@@ -284,7 +284,8 @@ def test_final_results_that_meet_others_do_not_wait():
     finals_again = (
         hours.count(named=Named.as_("met-in-a-cogroup")).suppress(UNBOUND).to_stream().map("key", {"n": "value"})
     )
-    both = finals_again.group_by_key().cogroup({"n": count()}).cogroup(grouped, {"m": count()})
+    others = builder.stream("others").group_by_key()
+    both = finals_again.group_by_key().cogroup({"n": count()}).cogroup(others, {"m": count()})
     both.aggregate().to_stream().to("both")
     kept = may_have_leeway(builder.build())
     assert {"met", "met-in-a-cogroup"}.isdisjoint(kept)

@@ -210,9 +210,7 @@ def emission(events: KGroupedStream) -> None:
     hopping.aggregate(functions).to_stream().to("closed-hopping")
     sliding = SlidingWindows.of_time_difference_and_grace(ms(25), ms(20))
     closed = events.windowed_by(sliding).emit_strategy(EmitStrategy.on_window_close()).aggregate(functions)
-    closed.group_by("key", "value.n").reduce(lambda sum_, new: sum_ + new, lambda sum_, _: sum_).to_stream().to(
-        "closed"
-    )
+    closed.group_by("key", "value.n").aggregate({"n": sum_("value"), "windows": count()}).to_stream().to("closed")
     sessions = events.windowed_by(SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30)))
     sessions.emit_strategy(EmitStrategy.on_window_close()).aggregate_with(
         str, lambda _, value, ids: ids + (value or {"id": "-"})["id"], lambda _, one, other: one + other, pa.string()

@@ -45,7 +45,7 @@ Records = dict[str, list[tuple[Any, Any, int]]]
 
 BY_KEY_BYTES = {
     "limited", "near-left", "near-outer", "met-later", "found", "found-counted", "found-inner",
-    "final-again", "final-counted",
+    "final-again", "final-counted", "tumbling-closed-again", "sliding-closed-again", "sessions-closed-again",
 }  # fmt: skip
 """What comes together is in the order of the bytes of keys here, which are others for a struct of a topic's keys."""
 BY_TASK_TIME = {
