@@ -30,7 +30,6 @@ _WINDOWS = (
 _TABLE = "join it with what StreamsBuilder.table(), .global_table() or .stream() gives"
 _STREAM = "join the stream with the table, stream.join(table, joiner), or make it one: stream.to_table()"
 _GLOBAL = "streams are joined with global tables: to_stream().join(global_table, key_mapper, joiner)"
-_UNWINDOWED = "windows are part of its keys: join with windowed.to_stream().to_table()"
 _WITH_TYPE = "aggregate_with(initializer, aggregator, arrow_type) takes functions"
 _STRICT = "use BufferConfig.unbounded(), or add .spill_to_disk_when_full() or .shut_down_when_full() to its bounds"
 
@@ -90,9 +89,6 @@ HOW = {
     ("join", "other", "GlobalKTable"): _GLOBAL,
     ("left_join", "other", "GlobalKTable"): _GLOBAL,
     ("outer_join", "other", "GlobalKTable"): _GLOBAL,
-    ("join", "other", "WindowedKTable"): _UNWINDOWED,
-    ("left_join", "other", "WindowedKTable"): _UNWINDOWED,
-    ("outer_join", "other", "WindowedKTable"): _UNWINDOWED,
     ("join", "named", "Callable"): _FOREIGN_KEY,
     ("join", "named", "str"): f'write Named.as_("name"); {_FOREIGN_KEY}',
     ("join", "named", "dict"): _FOREIGN_KEY,
@@ -107,12 +103,6 @@ HOW = {
     ("aggregate_with", "merger", "*"):
         "a session needs a merger: give merger=, a function of (key, aggregate, other_aggregate)",
     ("windowed_by", "windows", "*"): f"write {_WINDOWS}",
-    ("filter", "named", "Materialized"):
-        "a table of windows keeps no store of its own: put to_stream().to_table(Materialized...) behind it",
-    ("filter_not", "named", "Materialized"):
-        "a table of windows keeps no store of its own: put to_stream().to_table(Materialized...) behind it",
-    ("map_values", "named", "Materialized"):
-        "a table of windows keeps no store of its own: put to_stream().to_table(Materialized...) behind it",
     ("process", "processor_supplier", "Processor"): "give its class, or a function that makes a new one for each task",
     ("Job", "topology", "StreamsBuilder"): "give what its build() gives: Job(name, builder.build())",
     ("TopologyTestDriver", "topology", "StreamsBuilder"): "give what its build() gives",

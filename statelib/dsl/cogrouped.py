@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.dsl.options import Materialized
 from statelib.dsl.stream_aggregations import windowed_spec
-from statelib.dsl.table_node import TableNode
+from statelib.dsl.table_node import TableNode, windowed_node
 from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.tables.writer import VersionedStore
 from statelib.operators.windows.definition import SessionWindows
@@ -48,7 +48,7 @@ class CogroupedKStream(KafkasNames, Generic[Table, Windowed]):
         self,
         cogrouping: Cogrouping,
         table_of: Callable[[TableNode], Table],
-        windowed_of: Callable[[str, AnyWindows], Windowed],
+        windowed_of: Callable[[TableNode], Windowed],
     ) -> None:
         self._cogrouping = cogrouping
         self._table_of = table_of
@@ -107,7 +107,7 @@ class _WindowedCogroupedKStream(KafkasNames, Generic[Windowed]):
     """What can be computed of any windows."""
 
     def __init__(
-        self, cogrouping: Cogrouping, windows: AnyWindows, windowed_of: Callable[[str, AnyWindows], Windowed]
+        self, cogrouping: Cogrouping, windows: AnyWindows, windowed_of: Callable[[TableNode], Windowed]
     ) -> None:
         self._cogrouping = cogrouping
         self._windows = windows
@@ -120,7 +120,8 @@ class _WindowedCogroupedKStream(KafkasNames, Generic[Windowed]):
     def _table(self, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None) -> Windowed:
         store = self._cogrouping.new_store_name(materialized)
         spec = windowed_spec(store, self._windows, aggregator, materialized.retention_ms if materialized else None)
-        return self._windowed_of(self._cogrouping.add_aggregation(spec, store, named), self._windows)
+        node = self._cogrouping.add_aggregation(spec, store, named)
+        return self._windowed_of(windowed_node(self._cogrouping.builder, node, spec))
 
 
 @arguments_checked

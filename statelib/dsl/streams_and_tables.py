@@ -16,9 +16,9 @@ from statelib.dsl.options import Materialized, Named
 from statelib.dsl.repartitioning import Grouping
 from statelib.dsl.stream import Stream
 from statelib.dsl.stream_aggregations import StreamAggregations, windowed_spec
-from statelib.dsl.table import AnyTable, Table, WindowedTable
+from statelib.dsl.table import Table
 from statelib.dsl.table_aggregations import GroupedRows, grouped_rows
-from statelib.dsl.table_node import aggregated_node, table_node_of
+from statelib.dsl.table_node import aggregated_node, table_node_of, windowed_node
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate
 from statelib.operators.deduplication.distinct import Distinct
@@ -90,17 +90,21 @@ class KTable(Table):
 
     A *plain* table holds the value of each key that arrived last. A *versioned* table keeps the history of each key
     (KIP-889); so does a table derived from it that has no store of its own. Mappers see the columns ``key`` and
-    ``value``.
+    ``value``; of windowed keys also ``window_start`` and ``window_end``.
     """
 
     def to_stream(self, key: MapperLike | None = None, named: Named | None = None) -> KStream:
         """Its updates as a stream, deletions included as nulls; with ``key`` under another key (`select_key`)."""
-        return _to_stream(self, key, named)
+        name = self.builder.name_of(named, "KTABLE-TOSTREAM")
+        self.builder.add_processor(name, [self.node], ToStream())
+        stream = KStream(self.builder, name, key_changed=False)
+        return stream if key is None else stream.select_key(key)
 
     def group_by(self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None) -> KGroupedTable:
         """Groups the rows by another key for an aggregation, which repartitions the table (``KTableRepartitionMap``).
 
         When a row changes, its old value is subtracted from its old group and its new value added to its new group.
+        Groups have no windows.
 
         Args:
             key: Mapper from the columns ``key`` and ``value`` to the group. A row whose group is null is in no group.
@@ -111,34 +115,14 @@ class KTable(Table):
 
 
 @arguments_checked
-class WindowedKTable(WindowedTable):
-    """A table with windowed keys (Kafka's ``KTable<Windowed<K>, V>``).
+class WindowedKTable(KTable):
+    """A table with windowed keys (Kafka's ``KTable<Windowed<K>, V>``), which can do all that any table can.
 
-    Made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`.
+    Made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`. It has a row for each key and window
+    in its store: one that is out of retention is gone, without a deletion that anybody is told of.
 
     Mappers see the columns ``key``, ``value``, ``window_start`` and ``window_end``.
     """
-
-    def to_stream(self, key: MapperLike | None = None, named: Named | None = None) -> KStream:
-        """Its updates as a stream, deletions included as nulls; with ``key`` under another key (`select_key`)."""
-        return _to_stream(self, key, named)
-
-    def group_by(self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None) -> KGroupedTable:
-        """Groups the windows by another key, which has no window: see `KTable.group_by`.
-
-        Args:
-            key: Mapper from the columns ``key``, ``value``, ``window_start`` and ``window_end`` to the group.
-            value: Mapper from the same columns to the value to aggregate.
-            grouped: The name of the repartition topic, which all aggregations then share.
-        """
-        return KGroupedTable(grouped_rows(self, mapper(key), mapper(value), grouped))
-
-
-def _to_stream(table: AnyTable, key: MapperLike | None, named: Named | None) -> KStream:
-    name = table.builder.name_of(named, "KTABLE-TOSTREAM")
-    table.builder.add_processor(name, [table.node], ToStream())
-    stream = KStream(table.builder, name, key_changed=False)
-    return stream if key is None else stream.select_key(key)
 
 
 @arguments_checked
@@ -171,10 +155,7 @@ class KGroupedStream(StreamAggregations["KTable"]):
         cogrouping = Cogrouping(self._builder)
         cogrouping.add(self.grouping, aggregator)
 
-        def windowed(node: str, windows: AnyWindows) -> WindowedKTable:
-            return WindowedKTable(self._builder, node, windows=windows)
-
-        return CogroupedKStream(cogrouping, KTable, windowed)
+        return CogroupedKStream(cogrouping, KTable, WindowedKTable)
 
     def aggregate_with(
         self,
@@ -264,7 +245,7 @@ class _WindowedKStream(StreamAggregations["WindowedKTable"]):
         parent = self.grouping.for_stream_aggregation(store)
         spec = windowed_spec(store, self._windows, aggregator, options.retention_ms, final=self._emits.final)
         self._builder.add_processor(name, [parent], spec, stores=[store])
-        return WindowedKTable(self._builder, name, windows=self._windows)
+        return WindowedKTable(windowed_node(self._builder, name, spec))
 
 
 @arguments_checked

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from statelib.calls import KafkasNames
 from statelib.dsl.foreign_key_joins import foreign_key_joined_table
 from statelib.dsl.grace_search import closing_windows
 from statelib.dsl.table_joins import joined_table
-from statelib.dsl.table_node import TableNode
+from statelib.dsl.table_node import SuppressedTableNode, TableNode
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.suppress.operator import Suppress
@@ -24,16 +25,22 @@ if TYPE_CHECKING:
     from statelib.operators.mappers.mapping import MapperLike
     from statelib.operators.suppress.definition import Suppressed
     from statelib.operators.tables.steps import TableStep
+    from statelib.operators.tables.stored_latest import LookedInto
     from statelib.operators.tables.writer import TableStore
     from statelib.operators.windows.definition import AnyWindows
 
 
-class AnyTable(KafkasNames):
-    """What every table can do, whether its keys have windows or not."""
+class Table(KafkasNames):
+    """A table.
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str) -> None:
-        self._builder = builder
-        self.node = node
+    Args:
+        of: Its node.
+    """
+
+    def __init__(self, of: TableNode) -> None:
+        self._builder = of.builder
+        self.node = of.node
+        self.of = of
 
     @property
     def builder(self) -> InternalStreamsBuilder:
@@ -45,45 +52,8 @@ class AnyTable(KafkasNames):
         """The name of its store, also where it was generated; None: it has none."""
         return self._builder.store_of_table(self.node)
 
-    def _suppressed(
-        self, suppressed: Suppressed, windows: AnyWindows | None, *, held_ms: int = 0, needs_prior: bool
-    ) -> str:
-        """The node of a suppression; ``held_ms``: how long those above hold updates back."""
-        kind = "KTABLE-SUPPRESS"
-        name = self._builder.new_name(kind) if suppressed.name is None else suppressed.name
-        made = self._builder.new_store_name(kind) if suppressed.name is None else f"{name}-store"
-        store = self._builder.claim_store(made)
-        spec = Suppress(store, suppressed, windows, held_ms if suppressed.final_results else 0)
-        if needs_prior or spec.knows_prior:
-            self._builder.request_prior_values(self.node)
-        return self._builder.add_processor(name, [self.node], spec, stores=[store])
-
-    def _derived(
-        self, kind: str, step: TableStep, named: Named | None, store: TableStore | None, *, versioned: bool
-    ) -> str:
-        """The node of a table that is made of this one."""
-        knows_prior = False
-        if step.is_filter and not versioned:  # it asks for old values, but not for a store
-            knows_prior = self._builder.request_prior_values(self.node, materialize=False)
-        spec = DerivedTable(step, store, needs_prior=knows_prior, versioned_parent=versioned)
-        stores = [] if store is None else [self._builder.claim_store(store.name)]
-        name = self._builder.name_of(named, kind)
-        return self._builder.add_processor(name, [self.node], spec, stores=stores)
-
-
-class Table(AnyTable):
-    """A table whose keys have no windows.
-
-    Args:
-        of: Its node.
-    """
-
-    def __init__(self, of: TableNode) -> None:
-        super().__init__(of.builder, of.node)
-        self.of = of
-
     @property
-    def store(self) -> TableStore | None:
+    def store(self) -> LookedInto | None:
         """The table's own store; None: it has none."""
         return self.of.store
 
@@ -172,9 +142,12 @@ class Table(AnyTable):
     def suppress(self, suppressed: Suppressed) -> Self:
         """Holds updates back for a time, or until the windows in the table's keys close (KIP-328).
 
+        What looks into the suppressed table, a join say, sees of a key that is held back what is known downstream, and
+        else what the table has.
+
         Raises:
             ConfigurationError: The table is versioned. As in Kafka Streams this is refused: the buffer keeps one value
-                per key, so the history would be lost. Or see `closing_windows`.
+                per key, so the history would be lost. Or there would never be a final result. Or see `closing_windows`.
         """
         if self.versioned:
             raise ConfigurationError(
@@ -183,11 +156,42 @@ class Table(AnyTable):
                 node=suppressed.name,
                 next_step="suppress a plain table or an aggregation, or leave the table's updates as they are",
             )
+        if self.of.windows is not None:
+            return self._suppressed_windows(suppressed, self.of.windows)
         if suppressed.final_results:
             closing = closing_windows(self._builder.declared, self.node, suppressed.name)
-            node = self._suppressed(suppressed, closing.windows, held_ms=closing.held_ms, needs_prior=True)
-            return self._made(TableNode(self._builder, node))
-        return self._made(TableNode(self._builder, self._suppressed(suppressed, None, needs_prior=True)))
+            return self._suppressed(suppressed, closing.windows, held_ms=closing.held_ms, needs_prior=True)
+        return self._suppressed(suppressed, None, needs_prior=True)
+
+    def _suppressed_windows(self, suppressed: Suppressed, windows: AnyWindows) -> Self:
+        """Of a table whose windows are known; the buffer has them beside the key."""
+        if suppressed.final_results and isinstance(windows, UnlimitedWindows):
+            raise ConfigurationError(
+                "a window without end never closes, so it has no final result",
+                node=suppressed.name,
+                next_step="suppress with until_time_limit, or aggregate by TimeWindows",
+            )
+        counted = suppressed.buffer.byte_limit is not None  # as shipped, prior values count too
+        return self._suppressed(suppressed, windows, held_ms=self.of.held_ms, needs_prior=counted)
+
+    def _suppressed(
+        self, suppressed: Suppressed, windows: AnyWindows | None, *, held_ms: int = 0, needs_prior: bool
+    ) -> Self:
+        """The suppressed table; ``held_ms``: how long suppressions above hold updates back."""
+        kind = "KTABLE-SUPPRESS"
+        name = self._builder.new_name(kind) if suppressed.name is None else suppressed.name
+        made = self._builder.new_store_name(kind) if suppressed.name is None else f"{name}-store"
+        store = self._builder.claim_store(made)
+        spec = Suppress(store, suppressed, windows, held_ms if suppressed.final_results else 0)
+        if needs_prior or spec.knows_prior:
+            self._builder.request_prior_values(self.node)
+        node = self._builder.add_processor(name, [self.node], spec, stores=[store])
+        held_ms = max(self.of.held_ms, suppressed.time_limit_ms or 0)
+        return self._made(
+            SuppressedTableNode(
+                self._builder, node, above=self.of, suppress=spec, windows=self.of.windows, held_ms=held_ms
+            )
+        )
 
     def _join(
         self,
@@ -210,69 +214,21 @@ class Table(AnyTable):
             store = materialized.table_store(materialized.store_name)
         elif materialized is not None and not isinstance(step, TransformStep):  # Kafka counts the store it leaves out
             self._builder.new_store_name(kind)
-        if isinstance(store, VersionedStore) and step.is_filter and not self.versioned:
-            raise ConfigurationError(
-                "a filter of a plain table cannot have a versioned store: it has no history of the filtered keys",
-                store=store.name,
-                next_step="filter a versioned table, or put to_stream().to_table() after the filter",
-            )
-        node = self._derived(kind, step, named, store, versioned=self.versioned)
+        node = self._derived(kind, step, named, store)
         versioned = self.versioned if store is None else isinstance(store, VersionedStore)
         made_of = (self.of, step) if store is None else None
-        return self._made(TableNode(self._builder, node, store, made_of, versioned))
+        of = TableNode(self._builder, node, store, made_of, versioned)
+        return self._made(replace(of, windows=self.of.windows, held_ms=self.of.held_ms))
+
+    def _derived(self, kind: str, step: TableStep, named: Named | None, store: TableStore | None) -> str:
+        """The node of a table that is made of this one."""
+        knows_prior = False
+        if step.is_filter and not self.versioned:  # it asks for old values, but not for a store
+            knows_prior = self._builder.request_prior_values(self.node, materialize=False)
+        spec = DerivedTable(step, store, needs_prior=knows_prior, versioned_parent=self.versioned)
+        stores = [] if store is None else [self._builder.claim_store(store.name)]
+        name = self._builder.name_of(named, kind)
+        return self._builder.add_processor(name, [self.node], spec, stores=stores)
 
     def _made(self, of: TableNode) -> Self:
         return type(self)(of)
-
-
-class WindowedTable(AnyTable):
-    """A table with windowed keys.
-
-    Args:
-        builder: Shared by all streams and tables of a topology.
-        node: What forwards the table's changes.
-        windows: Of its keys.
-        held_ms: How long time limits above hold a change back, ms.
-    """
-
-    def __init__(self, builder: InternalStreamsBuilder, node: str, *, windows: AnyWindows, held_ms: int = 0) -> None:
-        super().__init__(builder, node)
-        self._windows = windows
-        self._held_ms = held_ms
-
-    def filter(self, predicate: MapperLike, named: Named | None = None) -> Self:
-        """The windows for which ``predicate`` is true; a window that no longer passes is deleted."""
-        return self._step("KTABLE-FILTER", FilterStep(mapper(predicate)), named)
-
-    def filter_not(self, predicate: MapperLike, named: Named | None = None) -> Self:
-        """The windows for which ``predicate`` is false or null."""
-        return self._step("KTABLE-FILTER", FilterStep(mapper(predicate), negated=True), named)
-
-    def map_values(self, value: MapperLike, named: Named | None = None) -> Self:
-        """Replaces the value of each window."""
-        return self._step("KTABLE-MAPVALUES", MapStep(mapper(value)), named)
-
-    def transform_values(self, value: MapperLike, named: Named | None = None) -> Self:
-        """As `map_values`, but the mapper is also called for null values."""
-        return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named)
-
-    def suppress(self, suppressed: Suppressed) -> Self:
-        """Holds updates back: until windows close, or for a time (KIP-328).
-
-        Raises:
-            ConfigurationError: There would never be a final result.
-        """
-        if suppressed.final_results and isinstance(self._windows, UnlimitedWindows):
-            raise ConfigurationError(
-                "a window without end never closes, so it has no final result",
-                node=suppressed.name,
-                next_step="suppress with until_time_limit, or aggregate by TimeWindows",
-            )
-        counted = suppressed.buffer.byte_limit is not None  # as shipped, prior values count too
-        node = self._suppressed(suppressed, self._windows, held_ms=self._held_ms, needs_prior=counted)
-        held_ms = max(self._held_ms, suppressed.time_limit_ms or 0)
-        return type(self)(self._builder, node, windows=self._windows, held_ms=held_ms)
-
-    def _step(self, kind: str, step: TableStep, named: Named | None) -> Self:
-        node = self._derived(kind, step, named, None, versioned=False)
-        return type(self)(self._builder, node, windows=self._windows, held_ms=self._held_ms)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.dsl.options import Grouped, Named
-    from statelib.dsl.table import AnyTable
+    from statelib.dsl.table import Table
     from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.operators.mappers.mapping import Mapper, MapperLike
@@ -125,7 +125,7 @@ class GroupedRows(KafkasNames, Generic[Aggregated]):
         return aggregated_node(builder, name, source, spec, store, of_table=True)
 
 
-def grouped_rows(table: AnyTable, key: Mapper, value: Mapper, grouped: Grouped | None) -> Grouping:
+def grouped_rows(table: Table, key: Mapper, value: Mapper, grouped: Grouped | None) -> Grouping:
     """The rows of ``table``, grouped."""
     builder = table.builder
     given = grouped.name if grouped else None

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from statelib.dsl.options import Materialized
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.aggregation.operator import KeyAggregate
+from statelib.operators.sessions.looked_into import SessionsLookedInto
+from statelib.operators.sessions.operator import SessionAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
+from statelib.operators.suppress.view import SuppressedView
 from statelib.operators.tables.source import PlainTableSource, TableSource
 from statelib.operators.tables.view import JoinedView, TableView
 from statelib.operators.tables.writer import VersionedStore
+from statelib.operators.windows.looked_into import WindowsLookedInto
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.aggregation.definition import AggregatorSpec
+    from statelib.operators.suppress.operator import Suppress
     from statelib.operators.tables.steps import TableStep
+    from statelib.operators.tables.stored_latest import LookedInto
     from statelib.operators.tables.view import AnyView, JoinedValues
     from statelib.operators.tables.writer import PlainStore, TableStore
+    from statelib.operators.windows.definition import AnyWindows
+    from statelib.operators.windows.operator import WindowAggregate
 
 
 @dataclass(frozen=True, slots=True)
 class TableNode:
-    """A table whose keys have no windows.
+    """A table.
 
     Attributes:
         builder: Shared by all streams and tables of a topology.
@@ -31,39 +40,47 @@ class TableNode:
         made_of: The table that it is made of, and by which step.
         versioned: Whether late updates are told from the latest ones.
         aggregator: What made it, if it is an aggregation.
+        windows: Of its keys, where a windowed aggregation has made it, or it is made of the table of one, step by step.
+        held_ms: How long time limits above hold a change of such a table back, ms.
+        final: Whether it is the table of a windowed aggregation that forwards final results alone.
     """
 
     builder: InternalStreamsBuilder
     node: str
-    store: TableStore | None = None
+    store: LookedInto | None = None
     made_of: tuple[TableNode, TableStep] | None = None
     versioned: bool = False
     aggregator: AggregatorSpec | None = None
+    windows: AnyWindows | None = None
+    held_ms: int = 0
+    final: bool = False
 
     def view(self) -> tuple[tuple[str, ...], AnyView]:
         """How a join looks into this table (``KTableValueGetter``), and the nodes of the tables with the view's stores.
 
+        This may give a topic's table its store.
+
         Raises:
-            ConfigurationError: There is no such store.
+            ConfigurationError: It forwards final results alone, and nobody is told what its store has before.
         """
+        if self.final:
+            raise ConfigurationError(
+                "a table that forwards final results alone (emit_strategy) cannot be looked into: its store has more",
+                node=self.node,
+                next_step="put to_stream().to_table() behind it, which has the final results; or leave emit_strategy"
+                " out, and put suppress(Suppressed.until_window_closes(...)) behind the table",
+            )
         if self.store is not None:
             return (self.node,), TableView(self.store, (), self.aggregator)
         if self.made_of is not None:
             above, step = self.made_of
             nodes, view = above.view()
             return nodes, view.then(step)
-        raise ConfigurationError(
-            "a suppressed table has no values to look up",
-            node=self.node,
-            next_step="put to_stream().to_table() after the suppression",
-        )
+        raise InternalError("a table has neither a store nor another table above it", node=self.node)
 
     def store_names(self) -> tuple[str, ...]:
-        """The stores in which one looks this table's values up; a suppressed table has none."""
-        try:
-            return tuple(store.name for store in self.view()[1].stores)
-        except ConfigurationError:
-            return ()
+        """The stores in which one looks this table's values up."""
+        return tuple(store.name for store in replace(self, final=False).view()[1].stores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +120,25 @@ class JoinedTableNode(TableNode):
         return (*of_left, *of_right), JoinedView(left, right, self.joined)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressedTableNode(TableNode):
+    """A suppressed table: what looks into it looks into the buffer and into the table above.
+
+    Attributes:
+        above: That table.
+        suppress: The suppression.
+    """
+
+    above: TableNode
+    suppress: Suppress
+
+    def view(self) -> tuple[tuple[str, ...], AnyView]:
+        """See `TableNode`."""
+        self.builder.request_prior_values(self.above.node)
+        nodes, view = self.above.view()
+        return (self.node, *nodes), SuppressedView(self.node, self.suppress, view)
+
+
 def table_node_of(
     builder: InternalStreamsBuilder, name: str, parent: str, materialized: Materialized | None, store_name: str
 ) -> TableNode:
@@ -134,3 +170,15 @@ def aggregated_node(
     builder.add_processor(name, [parent], spec, stores=[builder.claim_store(store.name)])
     versioned = isinstance(store, VersionedStore)
     return TableNode(builder, name, store, versioned=versioned, aggregator=aggregator)
+
+
+def windowed_node(
+    builder: InternalStreamsBuilder, name: str, spec: WindowAggregate | SlidingAggregate | SessionAggregate
+) -> TableNode:
+    """The table of a windowed aggregation, of which ``name`` is the node."""
+    seen = (spec.kept_ms, spec.kept_ms)
+    if isinstance(spec, SlidingAggregate | SessionAggregate):
+        seen = (spec.seen_ms("kip"), spec.seen_ms("kafka-4.3"))
+    kind = SessionsLookedInto if isinstance(spec, SessionAggregate) else WindowsLookedInto
+    store = kind(spec.store, name, *seen)
+    return TableNode(builder, name, store, aggregator=spec.aggregator, windows=spec.windows, final=spec.final)

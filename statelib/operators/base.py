@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from statelib.operators.mappers.fields import ALL
 from statelib.records.batch import NO_TIMESTAMP
@@ -46,6 +46,8 @@ class OperatorContext:
         wanted: The fields of the values it forwards that others look at (`statelib.operators.mappers.fields`).
         shared: What operators of the task share, by name.
         in_turns: Whether its visits alternate with those of others (`statelib.topology.turns`).
+        clocks_of: The clocks of all nodes of the task, for those that look into their stores.
+        is_looked_into: Whether others look into the node's table.
     """
 
     node: str
@@ -62,6 +64,8 @@ class OperatorContext:
     wanted: Fields = ALL
     shared: dict[str, Any] = field(default_factory=dict)
     in_turns: bool = False
+    clocks_of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    is_looked_into: bool = False
 
     def clock(self, name: str = "stream_time") -> int:
         """A clock of this node, `NO_TIMESTAMP` if it has never moved."""
@@ -179,6 +183,27 @@ class RoutingOperator(Operator, Protocol):
 
     def sent_to(self, child: str, forwarded: Batch) -> Batch:
         """Of what `process` has just given, what goes to the child of that name (of ``context.children``)."""
+
+
+class Told(NamedTuple):
+    """What those are told that look into a table which is not what it forwards.
+
+    Attributes:
+        changes: Of what they see, in order; sequences as of what is forwarded.
+        behind: int64, for each: it comes behind all that the forwarded record of this number causes; -1: before that of
+            the first one. Ascending.
+    """
+
+    changes: Batch
+    behind: NDArray[np.int64]
+
+
+@runtime_checkable
+class ViewedOperator(Operator, Protocol):
+    """An operator that tells those who look into its table something else than it forwards."""
+
+    def told(self, forwarded: Batch) -> Told:
+        """What they are told beside what has just been ``forwarded``; only asked if there are any."""
 
 
 @runtime_checkable

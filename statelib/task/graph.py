@@ -19,6 +19,7 @@ from statelib.operators.base import (
     OperatorContext,
     RoutingOperator,
     SpillingOperator,
+    ViewedOperator,
     WindowedOperator,
 )
 from statelib.operators.mappers.fields import ALL
@@ -34,6 +35,7 @@ from statelib.task.processing_errors import rows_that_fail
 from statelib.task.sampling import Sampling
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.leeway import with_leeway
+from statelib.topology.nodes import senders
 from statelib.topology.paths import paths_through
 from statelib.topology.projection import wanted_fields
 from statelib.topology.turns import is_shared, turns
@@ -147,6 +149,7 @@ class Graph:
         together = {node.name for turn in in_order if is_shared(turn) for node in turn}
         shared: dict[str, object] = {}
         self._contexts: dict[str, OperatorContext] = {}
+        looked_into = {table for node in self.nodes for table in node.parents[len(senders(node)) :]}
         for processor in sub_topology.processors:
             context = OperatorContext(
                 processor.name,
@@ -163,12 +166,23 @@ class Graph:
                 wanted[processor.name] if only_wanted else ALL,
                 shared,
                 processor.name in together,
+                self.clocks,
+                processor.name in looked_into,
             )
             self._contexts[processor.name] = context
             self.operators[processor.name] = with_leeway(processor, leeway).build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
         self._closing = [operator for operator in self.operators.values() if isinstance(operator, ClosingOperator)]
+        self._viewed = {
+            name: o for name, o in self.operators.items() if name in looked_into and isinstance(o, ViewedOperator)
+        }
+        for name in together.intersection(self._viewed):
+            raise ConfigurationError(
+                "a suppressed table is joined between processors that share the store of a table above it",
+                node=name,
+                next_step="put to_stream().to_table() behind the suppression, which has what it has let go",
+            )
         self._paths = paths_through(self.nodes)
         self._sampling = None if sample is None else Sampling(sample, self.nodes, self.metrics)
         of_all = [turn for turn in in_order if self._sampling is None or turn[0].name not in self._sampling]
@@ -307,8 +321,11 @@ class Graph:
                     continue
             if self._tap is not None:
                 self._tap(node.name, in_task(passing))
+            told = self._viewed[node.name].told(passing.batch) if node.name in self._viewed else None
             if node.name in self._paths.partings:
-                passing = parted(passing, uptake, self._paths.number[node.name])
+                passing = parted(passing, uptake, self._paths.number[node.name], told)
+            elif told is not None:
+                passing = replace(passing, told=replace(passing, batch=told.changes))
             made[node.name] = passing
         if self._spent is not None:
             self._spent.end()
@@ -349,6 +366,8 @@ class Graph:
         """What a parent has sent to ``node``, of which it is the parent with the number ``slot``."""
         if parent in self._turn_of and node.name not in self._turn_of[parent].names:
             return self._turn_of[parent].sent[node.name, slot]
+        if passing.told is not None and slot >= len(senders(node)):
+            return passing.told
         if parent in self._routing:
             sent = self._routing[parent].sent_to(addressed_name(node), passing.batch)
             passing = replace(passing, batch=sent)
@@ -425,7 +444,7 @@ class Graph:
                     raise
                 self._set_aside(node.name, replace(first, batch=first.batch.filter(fails)), error, self.errors)
                 return self._run(node, [replace(first, batch=first.batch.filter(~fails))])
-        return replace(first, batch=batch)
+        return replace(first, batch=batch, told=None)
 
     def _is_undone(self, node: Processor) -> bool:
         """Whether a node has done nothing where one of its functions has failed."""

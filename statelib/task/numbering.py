@@ -9,8 +9,9 @@ compares as Kafka Streams goes, depth first and result by result::
 
 The columns go on at each parting: which child of the node above, and the number of the node's result. What is not
 there is -1, so that a node comes before what is below it, and what it puts into a table before all that its children
-do. Behind everything that a source record causes comes a row of its own, the record's *end*: to it belongs what a
-processor forwards when it is called by stream time.
+do. Of a table that is not what its node forwards, changes have places behind the result that they come behind, and all
+that this causes. Behind everything that a source record causes comes a row of its own, the record's *end*: to it
+belongs what a processor forwards when it is called by stream time.
 
 A numbering has its own `Uptake`, so operators know nothing of all this.
 """
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.operators.base import Told
     from statelib.records.batch import Batch, Uptake
 
 _NOTHING = -1
@@ -67,11 +69,13 @@ class Passing:
         numbering: See `Numbering`.
         child: The place, among the children of the node at which that numbering began, of the one on whose way this is;
             `LOOKED_INTO` before the paths part.
+        told: What those get that look into the node's table, where that is not what it forwards; None: it is.
     """
 
     batch: Batch
     numbering: Numbering
     child: int = LOOKED_INTO
+    told: Passing | None = None
 
     def is_comparable(self, other: Passing) -> bool:
         """Whether the numbers of both say which visit comes first."""
@@ -87,19 +91,28 @@ class Passing:
         return made
 
 
-def parted(passing: Passing, task: Uptake, node: int) -> Passing:
+def parted(passing: Passing, task: Uptake, node: int, told: Told | None = None) -> Passing:
     """Gives each record a number of its own.
 
     Args:
         passing: What a node forwards.
         task: The task's own uptake.
         node: The node's place in the order of declaration.
+        told: What those are told that look into its table, if that is something else.
     """
     batch = passing.batch
-    if passing.numbering.places is None and passing.child == LOOKED_INTO and (np.diff(batch.sequence) > 0).all():
+    is_source = passing.numbering.places is None and passing.child == LOOKED_INTO
+    if told is None and is_source and (np.diff(batch.sequence) > 0).all():
         return Passing(batch, Numbering(passing.numbering.uptake))  # each has its own already
     numbering, numbers = _each_by_itself(passing.visits, task, node)
-    return Passing(replace(batch, sequence=numbers), numbering)
+    made = Passing(replace(batch, sequence=numbers), numbering)
+    if told is None:
+        return made
+    above = replace(passing, batch=told.changes).visits
+    is_behind = np.where(told.behind < 0, _NOTHING, _END)
+    places = np.column_stack([above, told.behind, is_behind])
+    numbering, (numbers,) = _numbered([places], [np.arange(len(places))], task, node)
+    return replace(made, told=Passing(replace(told.changes, sequence=numbers), numbering))
 
 
 def results_numbered(

@@ -31,6 +31,7 @@ from statelib.operators.stateless.merge import Merge
 from statelib.operators.stateless.operator import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.operators.stateless.route import Route
 from statelib.operators.suppress.operator import Suppress
+from statelib.operators.suppress.view import SuppressedView
 from statelib.operators.tables.derived import DerivedTable, ToStream
 from statelib.operators.tables.source import PlainTableSource, TableSource
 from statelib.operators.tables.steps import FilterStep, MapStep, TransformStep
@@ -331,6 +332,9 @@ def _stepped(flow: Flow, steps: Sequence[TableStep]) -> Flow:
 def _looked_up(view: AnyView, tables: Iterator[Flow]) -> Flow:
     """What a join finds in a table; ``tables``: those that have the stores of the view, in its order."""
     match view:
+        case SuppressedView():
+            next(tables)  # what the buffer holds back is what is above it
+            return _stepped(_looked_up(view.above, tables), view.steps)
         case TableView():
             return _stepped(next(tables), view.steps)
         case JoinedView():

@@ -34,7 +34,8 @@ from statelib.operators.suppress.definition import StrictBufferConfig
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import ToStream
 from statelib.operators.tables.source import PlainTableSource, TableSource
-from statelib.operators.tables.writer import VersionedStore
+from statelib.operators.tables.view import JoinedView, TableView
+from statelib.operators.tables.writer import PlainStore, VersionedStore
 from statelib.operators.windows.definition import UnlimitedWindows
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.topology.node_groups import global_nodes
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorSpec
     from statelib.operators.suppress.definition import BufferConfig
+    from statelib.operators.tables.view import AnyView
     from statelib.topology.nodes import Node
 
 Movers = Literal["keyed", "valued"]
@@ -141,9 +143,19 @@ def _rule(spec: OperatorSpec) -> _Rule | None:
             rule = _Rule()
         case StreamTableJoin() if spec.key is None:
             rule = _Rule((None, "keyed"), {"keyed": "valued"} if spec.left else {})
-        case StreamLatestJoin() if spec.key is None:
+        case StreamLatestJoin() if spec.key is None and _is_by_key(spec.view):
             rule = _Rule(passes={"keyed": "valued"} if spec.left else {})
     return rule
+
+
+def _is_by_key(view: AnyView) -> bool:
+    """Whether what is found under a key depends on nothing but that key: what windows are forgotten depends on time."""
+    match view:
+        case TableView(store=PlainStore() | VersionedStore()):
+            return True
+        case JoinedView(left=left, right=right):
+            return _is_by_key(left) and _is_by_key(right)
+    return False
 
 
 def _emits_early(buffer: BufferConfig) -> bool:

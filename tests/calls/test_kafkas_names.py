@@ -82,9 +82,8 @@ def test_a_name_of_another_class_says_how_to_come_there(of: str, tmp_path: Path)
     ("of", "name", "step"),
     [
         ("KStream", "suppress", "group_by_key().windowed_by(...).count().suppress(...)"),
-        ("WindowedKTable", "join", "call to_stream().join()"),
         ("WindowedKTable", "to", "call to_stream().to()"),
-        ("WindowedKTable", "outerJoin", "call to_stream().outer_join()"),
+        ("WindowedKTable", "foreach", "call to_stream().foreach()"),
         ("KTable", "foreach", "call to_stream().foreach()"),
         ("KStream", "count", "call group_by_key().count()"),
         ("KStream", "windowedBy", "call group_by_key().windowed_by()"),

@@ -17,11 +17,18 @@ Windows = tuple[str, ...]
 """Of what kind and size the windows of keys are, the outermost last; none: plain keys."""
 
 _CHANCE_OF_WINDOWS = 0.7
+_CHANCE_OF_SUPPRESSED = 0.35
+_CHANCE_OF_VERSIONS = 0.12
 _SEVERAL = {
     "flat_map", "flat_map_values", "group_by", "stream_join", "foreign_key_join", "suppress", "windowed",
     "suppress_windows", "cogroup_windowed",
 }  # fmt: skip
 """Steps of which one record may give several results."""
+_KEEPS_KEYS = {
+    "map_values", "filter", "filter_not", "transform_values", "to_stream", "to_table", "suppress", "suppress_windows",
+    "table_join", "stream_table_join",
+}  # fmt: skip
+"""Steps of which one change gives one at most, under the same key."""
 
 
 @dataclass
@@ -30,15 +37,18 @@ class Made:
 
     Attributes:
         step: Its number.
-        kind: ``stream``, ``table``, ``global``: a global table, or ``windowed``: a windowed aggregation's table.
+        kind: ``stream``, ``table`` or ``global``: a global table.
         realm: The sub-topology that it is in, to be asked for by `Realms.root`.
         windows: Of its keys.
         is_text: Whether values are strings; else they are counts (False), or counts of streams (None).
         key_changed: Whether what needs its key repartitions it.
         versioned: Whether it is a versioned table.
-        lookups: Whether a table can be looked into.
+        forgets: Whether what it has goes as time goes on, and nobody is told: it has the store of a windowed
+            aggregation.
+        suppressed: Whether it is a suppressed table, or made of one without a store of its own.
         topics: What it is made of.
         once: Whether a record gives one result at most.
+        once_a_key: Whether it gives one at most to each key.
         used: How often others are made of it.
     """
 
@@ -49,9 +59,11 @@ class Made:
     is_text: bool | None = True
     key_changed: bool = False
     versioned: bool = False
-    lookups: bool = True
+    forgets: bool = False
+    suppressed: bool = False
     topics: frozenset[str] = frozenset()
     once: bool = True
+    once_a_key: bool = True
     used: int = 0
 
 
@@ -97,20 +109,30 @@ class Making:
             topics = frozenset(named).union(*(each.topics for each in of))
             apart = sum(len(each.topics) for each in of) <= len(topics)
             once = apart and all(each.once for each in of) and step["op"] not in _SEVERAL
-            self.pool.append(Made(len(self.steps) - 1, topics=topics, once=once, **made))
+            a_key = once or (apart and _gives_one_a_key(step, of))
+            self.pool.append(Made(len(self.steps) - 1, topics=topics, once=once, once_a_key=a_key, **made))
         return True
 
     def one(self, *kinds: str, where: Callable[[Made], bool] = lambda _: True) -> Made | None:
         """One of those that there are; None: there are none."""
         fitting = [made for made in self.pool if made.kind in kinds and where(made)]
+        if self.rng.random() < _CHANCE_OF_SUPPRESSED:
+            fitting = [made for made in fitting if made.suppressed] or fitting
         if self.windows_first and self.rng.random() < _CHANCE_OF_WINDOWS:
             fitting = [made for made in fitting if made.windows] or fitting
         return self.rng.choice(fitting) if fitting else None
 
-    def store(self, chance: float = 0.4, of: Made | None = None) -> dict[str, str]:
-        """A store for the next step, if chance wants it and what it is made of can have one."""
-        has_one = (of is None or of.kind == "table") and self.rng.random() < chance
-        return {"store": f"s{len(self.steps)}"} if has_one else {}
+    def store(self, chance: float = 0.4, of: Made | None = None, *, versions: bool = True) -> dict[str, Any]:
+        """A store for the next step, if chance wants it and what it is made of can have one; ``versions``: or of them.
+
+        A versioned one has a ``retention``.
+        """
+        if (of is not None and of.kind != "table") or self.rng.random() >= chance:
+            return {}
+        store: dict[str, Any] = {"store": f"s{len(self.steps)}"}
+        if versions and self.rng.random() < _CHANCE_OF_VERSIONS:
+            store["retention"] = self.rng.choice([0, 5, 1000])
+        return store
 
     def by_key(self, made: Made) -> int:
         """The realm in which something that needs its key is."""
@@ -121,11 +143,20 @@ class Making:
         return one.windows == other.windows and self.realms.may_meet(one.realm, other.realm)
 
 
-def like(made: Made, store: dict[str, str] | None = None, **other: Any) -> dict[str, Any]:
+def like(made: Made, store: dict[str, Any] | None = None, **other: Any) -> dict[str, Any]:
     """What is made, if it is as this one is; ``store``: if it has one of its own."""
     same = {
         "kind": made.kind, "realm": made.realm, "windows": made.windows, "is_text": made.is_text,
-        "key_changed": made.key_changed, "versioned": made.versioned and not store,
-        "lookups": made.lookups or bool(store),
+        "key_changed": made.key_changed, "versioned": "retention" in store if store else made.versioned,
+        "forgets": made.forgets and not store, "suppressed": made.suppressed and not store,
     }  # fmt: skip
+    if other.get("kind", "table") != made.kind:  # it has a store, or none
+        same |= {"forgets": False, "suppressed": False}
     return same | other
+
+
+def _gives_one_a_key(step: Step, of: tuple[Made, ...]) -> bool:
+    """Whether a record gives each key one result at most, since it gives so to those that this is made ``of``."""
+    if step["op"] == "windowed":  # a session that is extended has the one before deleted, which may be the same one
+        return step["windows"]["kind"] != "sessions" and all(each.once for each in of)
+    return step["op"] in _KEEPS_KEYS and all(each.once_a_key for each in of)

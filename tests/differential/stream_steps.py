@@ -98,9 +98,10 @@ def to_table(making: Making) -> bool:
     made = making.one("stream")
     if made is None:
         return False
-    step = {"op": "to_table", "of": made.step, **making.store()}
-    realm = making.by_key(made)
-    return making.add(step, made, **like(made, kind="table", realm=realm, key_changed=False, lookups=True))
+    store = making.store()
+    step = {"op": "to_table", "of": made.step, **store}
+    realm, versioned = making.by_key(made), "retention" in store
+    return making.add(step, made, **like(made, kind="table", realm=realm, key_changed=False, versioned=versioned))
 
 
 def aggregate(making: Making) -> bool:
@@ -109,10 +110,11 @@ def aggregate(making: Making) -> bool:
     if made is None:
         return False
     function = making.rng.choice(["count", "reduce", "aggregate"] if made.is_text else ["count", "aggregate"])
-    step = {"op": "aggregate", "of": made.step, "function": function, **making.store()}
-    realm, is_text = making.by_key(made), function != "count"
+    store = making.store()
+    step = {"op": "aggregate", "of": made.step, "function": function, **store}
+    realm, is_text, versioned = making.by_key(made), function != "count", "retention" in store
     return making.add(
-        step, made, **like(made, kind="table", realm=realm, is_text=is_text, key_changed=False, lookups=True)
+        step, made, **like(made, kind="table", realm=realm, is_text=is_text, key_changed=False, versioned=versioned)
     )
 
 
@@ -122,9 +124,9 @@ def cogroup(making: Making) -> bool:
     if found is None:
         return False
     streams, step, realm = found
-    step = {"op": "cogroup", **step, **making.store()}
+    step = {"op": "cogroup", **step, **making.store(versions=False)}
     is_text = None if step["function"] == "counts" else True
-    made = like(streams[0], kind="table", realm=realm, is_text=is_text, key_changed=False, lookups=True)
+    made = like(streams[0], kind="table", realm=realm, is_text=is_text, key_changed=False)
     return making.add(step, *streams, **made)
 
 
@@ -221,7 +223,7 @@ def stream_join(making: Making) -> bool:
 def stream_table_join(making: Making) -> bool:
     """Records with what a table has for their key."""
     stream = making.one("stream")
-    table = stream and making.one("table", where=lambda made: made.lookups and _fits(making, stream, made))
+    table = stream and making.one("table", where=lambda made: not made.hidden and _fits(making, stream, made))
     if stream is None or table is None:
         return False
     realm = making.realms.meet(table.realm, making.by_key(stream))
@@ -247,7 +249,7 @@ def global_join(making: Making) -> bool:
 def _global_table(making: Making) -> Made:
     topic = f"g{len(making.global_topics)}"
     making.global_topics.append(topic)
-    making.add({"op": "global_table", "topic": topic, **making.store()}, kind="global", realm=-1)
+    making.add({"op": "global_table", "topic": topic, **making.store(versions=False)}, kind="global", realm=-1)
     return making.pool[-1]
 
 

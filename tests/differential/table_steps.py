@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from tests.differential.making import like
 
 if TYPE_CHECKING:
-    from tests.differential.making import Made, Making
+    from tests.differential.making import Making
 
 
 def map_values(making: Making) -> bool:
     """Of a stream or a table; with the key in the value or not."""
-    made = making.one("stream", "table", "windowed")
+    made = making.one("stream", "table")
     if made is None:
         return False
     store = making.store(of=made)
@@ -24,7 +24,7 @@ def map_values(making: Making) -> bool:
 
 def filter_(making: Making) -> bool:
     """Of a stream or a table."""
-    made = making.one("stream", "table", "windowed")
+    made = making.one("stream", "table")
     if made is None:
         return False
     store = making.store(0.25, of=made)
@@ -38,7 +38,7 @@ def filter_(making: Making) -> bool:
 
 def transform_values(making: Making) -> bool:
     """As `map_values`, of nulls too."""
-    made = making.one("table", "windowed")
+    made = making.one("table")
     if made is None:
         return False
     store = making.store(of=made)
@@ -48,24 +48,25 @@ def transform_values(making: Making) -> bool:
 
 def table_join(making: Making) -> bool:
     """Two tables by key."""
-    left = making.one("table", where=_can_be_looked_into)
-    right = left and making.one("table", where=lambda made: made.lookups and making.may_meet(made, left))
+    left = making.one("table")
+    right = left and making.one("table", where=lambda made: making.may_meet(made, left))
     if left is None or right is None:
         return False
     store = making.store(0.3)
     how = making.rng.choice(["inner", "inner", "left", "outer"])
     step = {"op": "table_join", "how": how, "of": left.step, "with": right.step, **store}
     realm = making.realms.meet(left.realm, right.realm)
-    return making.add(step, left, right, **like(left, realm=realm, is_text=True, versioned=False))
+    forgets = not store and (left.forgets or right.forgets)
+    versioned = "retention" in store
+    return making.add(step, left, right, **like(left, realm=realm, is_text=True, versioned=versioned, forgets=forgets))
 
 
 def foreign_key_join(making: Making) -> bool:
     """Rows that refer to rows under plain keys."""
     realms = making.realms
-    left = making.one("table", where=lambda made: made.once and made.lookups)
+    left = making.one("table", where=lambda made: made.once_a_key and not made.forgets)
     right = left and making.one(
-        "table",
-        where=lambda made: made.lookups and not made.windows and realms.root(made.realm) != realms.root(left.realm),
+        "table", where=lambda made: not made.windows and realms.root(made.realm) != realms.root(left.realm)
     )
     if left is None or right is None or realms.is_fed_by_repartitions(right.realm):
         return False
@@ -74,28 +75,32 @@ def foreign_key_join(making: Making) -> bool:
     foreign = realms.behind(left.realm)
     realm = realms.behind(realms.meet(right.realm, foreign))
     step = {"op": "foreign_key_join", "how": making.rng.choice(["inner", "left"]), "of": left.step, "with": right.step}
-    step |= {"shift": making.rng.randrange(3), **making.store()}
-    return making.add(step, left, right, **like(left, realm=realm, is_text=True, versioned=False))
+    store = making.store()
+    step |= {"shift": making.rng.randrange(3), **store}
+    return making.add(step, left, right, **like(left, realm=realm, is_text=True, versioned="retention" in store))
 
 
 def group_by(making: Making) -> bool:
     """By another key, a plain one: made of the value, or a windowed key without its window."""
-    made = making.one("table", "windowed")
+    made = making.one("table")
     if made is None:
         return False
     function = making.rng.choice(["count", "reduce", "aggregate"] if made.is_text else ["count", "aggregate"])
-    step = {"op": "group_by", "of": made.step, "function": function, **making.store()}
+    store = making.store()
+    step = {"op": "group_by", "of": made.step, "function": function, **store}
     if len(made.windows) == 1 and making.rng.random() < 0.4:
         step["of_window"] = True
     else:
         step["shift"] = making.rng.randrange(3)
     realm = making.realms.behind(made.realm)
-    return making.add(step, made, kind="table", realm=realm, is_text=function != "count")
+    return making.add(
+        step, made, kind="table", realm=realm, is_text=function != "count", versioned="retention" in store
+    )
 
 
 def to_stream(making: Making) -> bool:
     """Each change."""
-    made = making.one("table", "windowed")
+    made = making.one("table")
     if made is None:
         return False
     return making.add({"op": "to_stream", "of": made.step}, made, **like(made, kind="stream", versioned=False))
@@ -103,14 +108,10 @@ def to_stream(making: Making) -> bool:
 
 def suppress(making: Making) -> bool:
     """The latest change, after a time."""
-    made = making.one("table", "windowed", where=lambda made: not made.versioned)
+    made = making.one("table", where=lambda made: not made.versioned)
     if made is None:
         return False
     step = {"op": "suppress", "of": made.step, "limit": making.rng.choice([0, 5, 20])}
     if making.rng.random() < 0.5:
         step["most"] = making.rng.choice([1, 2])
-    return making.add(step, made, **like(made, lookups=False))
-
-
-def _can_be_looked_into(made: Made) -> bool:
-    return made.lookups
+    return making.add(step, made, **like(made, suppressed=True))

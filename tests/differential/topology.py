@@ -84,9 +84,6 @@ class _Building:
         return self._builder.stream(_topics(step))
 
     def _table(self, step: Step) -> KTable:
-        if step.get("retention") is not None:
-            supplier = Stores.persistent_versioned_key_value_store(step["store"], _ms(step["retention"]))
-            return self._builder.table(step["topic"], Materialized.as_(supplier))
         return self._builder.table(step["topic"], *_store(step))
 
     def _global_table(self, step: Step) -> GlobalKTable:
@@ -220,11 +217,11 @@ class _Building:
             grouped.emit_strategy(EmitStrategy.on_window_close())
         match step["function"]:
             case "count":
-                return grouped.count(*_store(step))
+                return grouped.count(*_kept_for(step))
             case "reduce":
-                return grouped.reduce(functions.added, *_store(step))
+                return grouped.reduce(functions.added, *_kept_for(step))
         merger = [_merger] if isinstance(windows, SessionWindows) else []
-        return grouped.aggregate_with(lambda: "0", _adder, *merger, pa.string(), *_store(step))
+        return grouped.aggregate_with(lambda: "0", _adder, *merger, pa.string(), *_kept_for(step))
 
     def _cogroup(self, step: Step) -> KTable:
         return self._cogrouped(self._cogroup_of(step), step)
@@ -287,11 +284,19 @@ def _ms(count: int) -> timedelta:
 
 
 def _store(step: Step) -> list[Materialized]:
-    return [] if step.get("store") is None else [Materialized.as_(step["store"])]
+    if step.get("store") is None:
+        return []
+    if step.get("retention") is None:
+        return [Materialized.as_(step["store"])]
+    return [Materialized.as_(Stores.persistent_versioned_key_value_store(step["store"], _ms(step["retention"])))]
+
+
+def _kept_for(step: Step) -> list[Materialized]:
+    return [store.with_retention(_ms(step["kept"])) if "kept" in step else store for store in _store(step)]
 
 
 def _kept(step: Step) -> dict[str, Materialized]:
-    return {} if step.get("store") is None else {"materialized": Materialized.as_(step["store"])}
+    return {"materialized": _store(step)[0]} if _store(step) else {}
 
 
 def _value(function: Callable[[Any, Any], str | None], argument: Any) -> Any:

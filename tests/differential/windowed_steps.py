@@ -24,12 +24,15 @@ def windowed(making: Making) -> bool:
         return False
     function = making.rng.choice(["count", "reduce", "aggregate"] if made.is_text else ["count", "aggregate"])
     of_keys, windows = _windows(making)
-    step = {"op": "windowed", "of": made.step, "windows": windows, "function": function, **making.store(0.3)}
+    store = making.store(0.3, versions=False)
+    if store and making.rng.random() < 0.4:
+        store["kept"] = _least_kept(windows) + making.rng.choice([0, 1, 5, 30])
+    step = {"op": "windowed", "of": made.step, "windows": windows, "function": function, **store}
     if making.rng.random() < 0.25:
         step["final"] = making.rocksdb = True  # in memory, Kafka's stores lose other results
     return making.add(
-        step, made, kind="windowed", realm=making.by_key(made), windows=(*made.windows, of_keys),
-        is_text=function != "count",
+        step, made, kind="table", hidden="final" in step, realm=making.by_key(made), windows=(*made.windows, of_keys),
+        is_text=function != "count", forgets=True,
     )  # fmt: skip
 
 
@@ -40,9 +43,9 @@ def cogroup_windowed(making: Making) -> bool:
         return False
     streams, step, realm = found
     of_keys, windows = _windows(making)
-    step = {"op": "cogroup_windowed", **step, "windows": windows, **making.store(0.3)}
+    step = {"op": "cogroup_windowed", **step, "windows": windows, **making.store(0.3, versions=False)}
     return making.add(
-        step, *streams, kind="windowed", realm=realm, windows=(*streams[0].windows, of_keys),
+        step, *streams, kind="table", forgets=True, realm=realm, windows=(*streams[0].windows, of_keys),
         is_text=None if step["function"] == "counts" else True,
     )  # fmt: skip
 
@@ -70,9 +73,15 @@ def _new_windows(rng: Random) -> tuple[str, dict[str, Any]]:
             return f"time {length}", {"kind": "sliding", "difference": length, "grace": grace}
 
 
+def _least_kept(windows: dict[str, Any]) -> int:
+    """How long a store keeps them at least, ms."""
+    length = windows.get("size") or windows.get("gap") or 2 * windows["difference"]
+    return int(length + windows["grace"])
+
+
 def suppress_windows(making: Making) -> bool:
     """The final results."""
-    made = making.one("table", "windowed", where=lambda made: bool(made.windows) and not made.versioned)
+    made = making.one("table", where=lambda made: bool(made.windows) and not made.versioned)
     if made is None:
         return False
-    return making.add({"op": "suppress_windows", "of": made.step}, made, **like(made, lookups=False))
+    return making.add({"op": "suppress_windows", "of": made.step}, made, **like(made, suppressed=True))

@@ -27,7 +27,7 @@ from statelib import (
     per_record,
     sum_,
 )
-from tests.calls.samples import STREAMS, Doubled
+from tests.calls.samples import Doubled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 MINUTE = timedelta(minutes=1)
 JOIN = JoinWindows.of_time_difference_with_no_grace(MINUTE)
-WINDOWED = STREAMS["WindowedKTable"]
 OF_JOINS = Stores.persistent_window_store("s", MINUTE, MINUTE, retain_duplicates=True)
 
 
@@ -106,7 +105,6 @@ def streams() -> StreamsBuilder:
             "not a dict",
             "join(other, joiner, foreign_key=",
         ),
-        (lambda b: b.table("a").join(WINDOWED(b), "left"), "not a WindowedKTable", "windowed.to_stream().to_table()"),
         (lambda b: b.table("a").to_stream(lambda k, v: k), "with (batch), a pyarrow.RecordBatch, but", "per_record("),
         (lambda b: b.stream("a").group_by_key().aggregate("x"), "takes a dict as functions, not a str: 'x'", "mean_("),
         (

@@ -94,8 +94,36 @@ def surface() -> Topology:
     global_table_joins(events, builder.global_table("places"), builder.global_table("tariffs", versioned("tariffs")))
     windows_on_other_grids(events.group_by_key())
     topics_and_partitions(builder, events)
+    tables_of_windows(events, names)
     events.peek(lambda columns: columns.validate()).to("peeked")
     return builder.build()
+
+
+def tables_of_windows(events: KStream, names: KTable) -> None:
+    """Windowed tables and suppressed ones that are joined and kept."""
+    grouped = events.group_by_key()
+    sliding = SlidingWindows.of_time_difference_and_grace(ms(40), ms(20))
+    sessions = SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30))
+    tumbling, slid, sessioned = (
+        grouped.windowed_by(windows).aggregate({"n": count(), "id": max_("amount")})
+        for windows in (TUMBLING, sliding, sessions)
+    )
+    several = tumbling.filter(pc.field("value", "n") > 1, materialized=Materialized.as_("several"))
+    several.outer_join(slid, LATEST, Named.as_("windows")).to_stream().to("windows-joined")
+    few = sessioned.map_values({"id": "n"}, materialized=versioned("session-sizes"))
+    sessioned.left_join(few, LATEST, Named.as_("sizes")).to_stream().to("sessions-joined")
+    limited = tumbling.suppress(Suppressed.until_time_limit(ms(35), BufferConfig.max_records(2)))
+    limited.left_join(tumbling, LATEST, Named.as_("so-far")).to_stream().to("limited-joined")
+    final = tumbling.suppress(Suppressed.until_window_closes(UNBOUNDED)).map_values({"id": "id"})
+    tumbling.to_stream().left_join(final, LATEST, Joined.as_("with-final")).to("with-final")
+    kept = tumbling.suppress(Suppressed.until_window_closes(UNBOUNDED)).filter(
+        pc.field("value", "n") > 1, materialized=Materialized.as_("final-kept")
+    )
+    kept.join(limited, LATEST, Named.as_("final-limited")).to_stream().to("final-joined")
+    calm = names.suppress(Suppressed.until_time_limit(ms(20), UNBOUNDED))
+    calm.outer_join(calm, LATEST, Named.as_("calm-itself")).to_stream().to("calm-itself")
+    cheap = names.filter(pc.field("value", "amount") > 4, materialized=versioned("versions-of-few"))
+    cheap.to_stream().to("versions-of-few")
 
 
 def stateless(events: KStream) -> None:

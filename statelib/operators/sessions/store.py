@@ -26,8 +26,8 @@ from statelib.operators.sessions.codec import (
     encode_keys,
 )
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.byte_columns import empty_values
-from statelib.stores.column_scan import scan_columns
+from statelib.stores.byte_columns import empty_values, raw_column
+from statelib.stores.column_scan import look_up, scan_columns
 from statelib.stores.header import Header
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.byte_columns import Column
 
 _END_OF_TIME = (1 << 63) - 1
 
@@ -148,6 +149,15 @@ class SessionStore:
             if row is not None:
                 yield SessionRow(key, start_ms, end_ms, row)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no session at all: look-ups can be skipped."""
+        return self._backend.is_empty(self._sessions)
+
+    def look_up(self, raw_keys: Column) -> pa.Array:
+        """The rows that lie under keys as they are stored, in retention or not; null where there is none."""
+        return raw_column(look_up(self._backend, self._sessions, raw_keys))
+
     def count_from(self, first_end_ms: int) -> int:
         """How many sessions there are that end at ``first_end_ms`` or later."""
         first = encode_end_key(max(first_end_ms, self.last_expired_end + 1, 0))
@@ -209,7 +219,7 @@ class SessionStore:
         Returns:
             int64, ascending: for each session the index of its key; and the sessions, those of a key by end.
         """
-        if self._backend.is_empty(self._sessions):
+        if self.is_empty:
             return np.empty(0, dtype=np.int64), []
         found = [self.fetch(key) for key in keys]
         index = np.repeat(np.arange(len(keys)), [len(sessions) for sessions in found])

@@ -59,10 +59,12 @@ class Puts:
 
     Attributes:
         time: int64, the buffer time that each one's key had after it, ms.
+        is_first: bool, whether its key did not wait before.
         known: The value of the key that is known downstream; None if the rows do not say what they replace.
     """
 
     time: NDArray[np.int64]
+    is_first: NDArray[np.bool_]
     known: pa.Array | None
 
 
@@ -79,6 +81,7 @@ class TimeOrderedBuffer:
         memory: How much may be in memory; None: the whole buffer has to be.
         time_is_of_key: Whether a key can have one buffer time only, as a window has.
         logs: Whether `put` tells what it has put (`last_puts`).
+        is_read: Whether others read the store between flushes: then what has left it is there until the next `put`.
     """
 
     def __init__(
@@ -90,9 +93,11 @@ class TimeOrderedBuffer:
         memory: MemoryBounds | None,
         time_is_of_key: bool,
         logs: bool = False,
+        is_read: bool = False,
     ) -> None:
         self._context = context
         self._logs = logs
+        self._is_read = is_read
         self.last_puts: Puts | None = None
         self._name = name
         self._policy = policy
@@ -111,6 +116,7 @@ class TimeOrderedBuffer:
         self._buffer = SuppressionBuffer(self._policy, self._context.clock())
         self._buffer.add_spilled(records, size)
         self._pool: RowPool | None = None
+        self._gone: NDArray[Any] | None = None  # what has left (`SLOT`), and is still to be tidied away
         self._old_values = KeyTable()
 
     # --- what there is -------------------------------------------------------------------------------------------
@@ -168,16 +174,21 @@ class TimeOrderedBuffer:
         Raises:
             ConfigurationError: The rows have other columns than those that wait.
         """
+        self._tidy_away()
         pool = self._pool_for(rows.schema)
         self._take_in(self._bring_in(inputs, int(inputs["timestamp"].max())))
         puts = np.empty(len(inputs) if self._logs else 0, dtype=PUT)
-        slots, trigger, failed = self._buffer.put(inputs, pool.append(rows), self._context.keys, puts)
+        first_row = pool.append(rows)
+        slots, trigger, failed = self._buffer.put(inputs, first_row, self._context.keys, puts)
         left = self._left(slots, trigger, pool)
         if self._logs and failed is None:
             known = pool.take(puts["first_row"]).column("old") if "old" in rows.schema.names else None
-            self.last_puts = Puts(np.ascontiguousarray(puts["time"]), known)
+            is_first = puts["first_row"] == first_row + np.arange(len(puts))
+            self.last_puts = Puts(np.ascontiguousarray(puts["time"]), is_first, known)
         if failed is None:
-            self._tidy(slots, pool)
+            self._gone = slots
+            if not self._is_read:
+                self._tidy_away()
         return left, failed
 
     def drain(self, wait_ms: int | None = None) -> Departures | None:
@@ -186,6 +197,7 @@ class TimeOrderedBuffer:
         Args:
             wait_ms: From now on, keys wait no longer than that: what has waited for so long is taken out, nothing else.
         """
+        self._tidy_away()
         if self.figure("spilled_records"):
             self._take_in(self._store.everything(self._horizon_ms))
         if self._pool is None:
@@ -197,7 +209,8 @@ class TimeOrderedBuffer:
             self._buffer.insert(slots[~is_due], self._context.keys)
             slots = slots[is_due]
         left = self._left(slots, np.zeros(len(slots), dtype=np.int64), self._pool)
-        self._tidy(slots, self._pool)
+        self._gone = slots
+        self._tidy_away()
         return left
 
     def _left(self, slots: NDArray[Any], trigger: NDArray[np.int64], pool: RowPool) -> Departures:
@@ -300,6 +313,7 @@ class TimeOrderedBuffer:
 
     def flush(self, write: WriteBatch) -> None:
         """Writes the keys that came or changed since the last flush, and forgets what is in memory."""
+        self._tidy_away()
         if self._pool is None:
             return
         records, size, schema = self.records, self.size, stored_schema(self._pool.schema)
@@ -309,8 +323,12 @@ class TimeOrderedBuffer:
         self._store.store_totals(records, size, schema, write)
         self._forget(records, size)
 
-    def _tidy(self, gone: NDArray[Any], pool: RowPool) -> None:
-        """Removes what has left (`SLOT`) from the store too, and keeps memory in bounds."""
+    def _tidy_away(self) -> None:
+        """Removes what has left from the store too, and keeps memory in bounds."""
+        gone, pool = self._gone, self._pool
+        if gone is None or pool is None:
+            return
+        self._gone = None
         write = WriteBatch()
         # From a store in order of time they go all at once at the next flush, and nobody looks for them till then.
         if not self._store.is_by_time:

@@ -48,6 +48,7 @@ from statelib.operators.suppress.definition import (
 )
 from statelib.operators.suppress.layout_kernel import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
 from statelib.operators.suppress.store import SuppressionBufferStore
+from statelib.operators.suppress.view import told_of, told_of_sealed
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows
 from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.base import OperatorContext
+    from statelib.operators.base import OperatorContext, Told
     from statelib.operators.suppress.departures import Departures
     from statelib.operators.windows.definition import AnyWindows
     from statelib.operators.windows.stored_windows import WindowsInStore
@@ -153,17 +154,19 @@ class RunningSuppress:
             ),
             memory=MemoryBounds(bounds.record_limit, bounds.byte_limit) if spills else None,
             time_is_of_key=spec.suppressed.final_results,
-            logs=spec.store in context.changelogs,
+            logs=spec.store in context.changelogs or context.is_looked_into,
+            is_read=context.is_looked_into,
         )
         changelog = context.changelogs.get(spec.store)
         self._changelog = None
         if changelog is not None:
             self._changelog = SuppressChangelog(changelog, context.keys, context.sources, spec.suffix_words)
-        may_condense = spec.suppressed.final_results and spills and not self._as_shipped
+        may_condense = spec.suppressed.final_results and spills and not (self._as_shipped or context.is_looked_into)
         self.takes_condensed = may_condense and changelog is None and self._buffer.is_by_time
         """See `FinalResultsReader`: how many records wait meanwhile must not matter; a changelog has every update."""
         self._closing: ClosingWindows | None = None  # set: in place of the buffer
         self._came = 0  # how many keys more the last batch has left in memory
+        self._told: Told | None = None  # what those are told that look into the table; None: that all has left
         self._metrics.held_before = self._buffer.records
         self._measure()
 
@@ -208,6 +211,7 @@ class RunningSuppress:
         self._metrics.records_in += len(given)
         self._metrics.drop("null-key", len(given) - len(batch))
         if len(batch) == 0:
+            self._told = None
             return given.take(np.empty(0, dtype=np.int64))
         if self._spec.suppressed.final_results and batch.windows is None:
             raise ConfigurationError(
@@ -225,7 +229,16 @@ class RunningSuppress:
         if self._changelog is not None and self._buffer.last_puts is not None:
             self._changelog.add(batch, self._buffer.last_puts, left, stream_time, uptake)
         self._measure_overtime(left, stream_time[left.trigger])
-        return self._emit(left, batch, batch.sequence[left.trigger])
+        emitted = self._emit(left, batch, batch.sequence[left.trigger])
+        if self._context.is_looked_into and self._buffer.last_puts is not None:
+            left_keys = self._keys(left.keys, left.key_code, Windows(left.start, left.end), batch.keys)
+            self._told = told_of(batch, self._buffer.last_puts, left, left_keys, self._is_forwarded(left))
+        return emitted
+
+    def told(self, forwarded: Batch) -> Told:
+        """See `ViewedOperator`; what is forwarded without records has been sealed, and has left."""
+        told, self._told = self._told, None
+        return told_of_sealed(forwarded) if told is None else told
 
     def _close(self, windows: ClosingWindows, nothing: Batch, passage: Passage) -> Batch:
         """As `process`, of updates that are not there; ``nothing``: has their types."""
@@ -331,8 +344,8 @@ class RunningSuppress:
             sequence: int64, of each.
         """
         keys, codes, start, end, rows, prior = left.keys, left.key_code, left.start, left.end, left.rows, left.prior
-        if self._spec.suppressed.final_results and rows.column("value").null_count:
-            keep = valid_of(rows.column("value"))
+        keep = self._is_forwarded(left)
+        if not keep.all():
             self._metrics.account("tombstone", len(left) - int(keep.sum()))
             start, end, sequence = start[keep], end[keep], sequence[keep]
             keys, rows = keys.filter(pa.array(keep)), rows.filter(pa.array(keep))
@@ -350,6 +363,12 @@ class RunningSuppress:
             prior=prior,
             headers=None if batch.headers is None else rows.column("headers"),
         )
+
+    def _is_forwarded(self, left: Departures) -> NDArray[np.bool_]:
+        """bool: all but deletions of windows, of which nothing was forwarded that they would take back."""
+        if self._spec.suppressed.final_results:
+            return valid_of(left.rows.column("value"))
+        return np.ones(len(left), np.bool_)
 
     def _keys(self, keys: pa.Array, codes: NDArray[np.int64] | None, windows: Windows, like: KeyColumn) -> KeyColumn:
         """The keys of these bytes, of the type that ``like`` has."""

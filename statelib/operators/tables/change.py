@@ -61,6 +61,18 @@ def without_empty(changes: Batch) -> Batch:
     return changes.filter(valid_of(changes.value) | valid_of(changes.prior))
 
 
+def concat_changes(batches: Sequence[Batch]) -> Batch:
+    """The changes of one batch after the other; all say the same of what they replace and of what is the latest."""
+    together, _ = concat_in_order(batches)
+    priors = [batch.prior for batch in batches if batch.prior is not None]
+    latest = [batch.is_latest for batch in batches if batch.is_latest is not None]
+    return replace(
+        together,
+        prior=pa.concat_arrays(priors) if priors else None,
+        is_latest=np.concatenate(latest) if latest else None,
+    )
+
+
 def merged_changes(batches: Sequence[Batch]) -> Batch:
     """The changes of several batches, all of them the latest, by sequence, ties in the order of ``batches``."""
     merged, _ = concat_in_order(batches)

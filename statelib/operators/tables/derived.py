@@ -6,7 +6,8 @@ With a store of its own the table keeps what comes out, and its old values are w
 
 What a filter leaves out becomes a deletion. If the key had nothing before either, there is nothing to delete: then the
 change does not go on, provided that old values are known, that is, if the table above has a store or something below
-needs them. Where they are not known, and behind a versioned table (whose history must be complete), all go on.
+needs them. Where they are not known, and behind a versioned table (whose history must be complete), all go on. What
+does not go on is no version in a versioned store of the table either.
 
 Accounts: ``forwarded``, with a store ``stored``; ``filtered``, ``refused``.
 """
@@ -16,11 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
+from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.base import StorelessSpec
 from statelib.operators.stateless.operator import Stateless
-from statelib.operators.tables.change import as_stream, without_empty
+from statelib.operators.tables.change import as_stream, concat_changes, without_empty
 from statelib.operators.tables.steps import columns_of
-from statelib.operators.tables.writer import WritingOperator
+from statelib.operators.tables.writer import VersionedTableWriter, WritingOperator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,13 +94,31 @@ class RunningDerivedTable(WritingOperator):
         if self._writer is None and self._spec.needs_prior and batch.prior is not None:
             changes = replace(changes, prior=self._step(batch, batch.prior))
         metrics.records_in += len(batch)  # nothing is done before the functions have not failed
-        if self._writer is not None:
+        if isinstance(self._writer, VersionedTableWriter) and self._spec.leaves_out_empty:
+            changes = self._put_versions(self._writer, changes, uptake)
+        elif self._writer is not None:
             changes = self._put(self._writer, changes, uptake).changes
         forwarded = without_empty(changes) if self._spec.leaves_out_empty else changes
         metrics.account("filtered", len(changes) - len(forwarded))
         metrics.account("forwarded" if self._writer is None else "stored", len(forwarded))
         metrics.records_out += len(forwarded)
         return forwarded
+
+    def _put_versions(self, writer: VersionedTableWriter, changes: Batch, uptake: Uptake) -> Batch:
+        """Puts changes, but no deletions of what is not there, which would be versions of their own.
+
+        Whether something is there depends on all changes before, so a deletion is put, or not, by itself.
+        """
+        done, put = 0, [self._put(writer, changes.slice(0, 0), uptake).changes]
+        for row in [*np.flatnonzero(~valid_of(changes.value)).tolist(), len(changes)]:
+            some, deletion = changes.slice(done, row), changes.slice(row, min(row + 1, len(changes)))
+            put.append(self._put(writer, some, uptake).changes)
+            if len(deletion) and writer.have_values(deletion).all():
+                put.append(self._put(writer, deletion, uptake).changes)
+            else:
+                self._context.metrics.account("filtered", len(deletion))
+            done = row + 1
+        return concat_changes(put)
 
     def _step(self, batch: Batch, values: pa.Array) -> pa.Array:
         return self._spec.step.apply(columns_of(batch.keys, values), self._context.node, batch.sequence)

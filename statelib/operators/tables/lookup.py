@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import pyarrow.compute as pc
+import pyarrow as pa
 
+from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.key_codes import key_codes
 from statelib.operators.tables.change import only_latest
 from statelib.operators.tables.steps import through
 from statelib.operators.tables.stored_latest import Found
-from statelib.operators.tables.view import TableView
 from statelib.operators.tables.working_set import LatestValues, Updates
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.tables.view import AnyView, JoinedView
+    from statelib.operators.tables.view import JoinedView, TableView
     from statelib.operators.tables.working_set import Lookups
     from statelib.records.batch import Batch
     from statelib.records.key_column import KeyColumn
@@ -53,17 +53,13 @@ class TableLookup(Protocol):
         """Size of the working set."""
 
 
-def table_lookup(view: AnyView, context: OperatorContext) -> TableLookup:
-    """A view at work; ``context``: the operator's."""
-    return _StoreLookup(view, context) if isinstance(view, TableView) else _JoinedLookup(view, context)
-
-
-class _StoreLookup:
+class StoreLookup:
     """A table that has a store, or is made in steps of one that has."""
 
     def __init__(self, view: TableView, context: OperatorContext) -> None:
         self._view = view
         self._context = context
+        self._expiry = view.store.expiry(context)
         self._values: LatestValues | None = None
 
     def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
@@ -74,8 +70,10 @@ class _StoreLookup:
             stored = self._view.store.stored(self._context, table.value.type, self._view.aggregator)
             self._values = LatestValues(self._context, stored)
         updates = Updates(table.sequence, key_codes(table, self._context), table.timestamp, table.value)
-        found = self._values.look_up(lookups, updates)
-        return _since(self._view.shown(keys, found.value, self._context.node, lookups.sequence), found.timestamp)
+        value, since = self._values.look_up(lookups, updates)
+        if self._expiry is not None:
+            value = where_there(value, self._expiry.alive(keys, lookups.sequence, table))
+        return shown(through(self._view.steps, keys, value, self._context.node, lookups.sequence), since)
 
     def forget(self) -> None:
         """See `TableLookup`."""
@@ -86,14 +84,14 @@ class _StoreLookup:
         return 0 if self._values is None else self._values.memory_bytes()
 
 
-class _JoinedLookup:
+class JoinedLookup:
     """A join of two tables without a store."""
 
     def __init__(self, view: JoinedView, context: OperatorContext) -> None:
         self._view = view
         self._node = context.node
-        self._left = table_lookup(view.left, context)
-        self._right = table_lookup(view.right, context)
+        self._left = view.left.lookup(context)
+        self._right = view.right.lookup(context)
 
     def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
         """See `TableLookup`."""
@@ -102,7 +100,7 @@ class _JoinedLookup:
         right = self._right.look_up(keys, lookups, changes[of_left:])
         timestamp = np.maximum(left.timestamp, right.timestamp)
         joined = self._view.joined.of(keys, left.value, right.value, timestamp, self._node, lookups.sequence)
-        return _since(through(self._view.steps, keys, joined, self._node, lookups.sequence), timestamp)
+        return shown(through(self._view.steps, keys, joined, self._node, lookups.sequence), timestamp)
 
     def forget(self) -> None:
         """See `TableLookup`."""
@@ -114,5 +112,11 @@ class _JoinedLookup:
         return self._left.memory_bytes() + self._right.memory_bytes()
 
 
-def _since(value: pa.Array, timestamp: np.ndarray) -> Found:
-    return Found(value, np.where(np.asarray(pc.is_valid(value)), timestamp, NO_TIMESTAMP))
+def shown(value: pa.Array, timestamp: NDArray[np.int64]) -> Found:
+    """What is found of these values and times: nothing has no time."""
+    return Found(value, np.where(valid_of(value), timestamp, NO_TIMESTAMP))
+
+
+def where_there(value: pa.Array, there: NDArray[np.bool_]) -> pa.Array:
+    """The values; null where they are not there."""
+    return value if there.all() else value.take(pa.array(np.arange(len(value)), mask=~there))

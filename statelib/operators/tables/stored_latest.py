@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.operators.versioned.store import VersionedKeyValueStore
+    from statelib.records.batch import Batch
+    from statelib.records.key_column import KeyColumn
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
     from statelib.stores.stored_rows import StoredStates
@@ -48,6 +50,38 @@ class StoredLatest(Protocol):
 
     def load(self, keys: Sequence[bytes]) -> Found:
         """What ``keys`` (serialised, each once) have."""
+
+
+class Expiry(Protocol):
+    """Which rows a store still has at each instant, of a store that forgets what has grown too old."""
+
+    def alive(self, keys: KeyColumn, sequence: NDArray[np.int64], changes: Batch) -> NDArray[np.bool_]:
+        """Takes up changes, which move the store's clock on, and answers questions, in order of sequence.
+
+        Args:
+            keys: The key of each question.
+            sequence: int64, ascending, of the questions.
+            changes: All that has been put; of the same sequence as a question: before it.
+
+        Returns:
+            bool, by question: whether the store has not forgotten what it has for the key.
+        """
+
+
+class LookedInto(Protocol):
+    """A table's store, for those that look into it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def stored(
+        self, context: OperatorContext, value_type: pa.DataType, aggregator: StoredStates | None = None
+    ) -> StoredLatest:
+        """What keys have, as it was last written; ``aggregator``: what has made the table, if that is so."""
+
+    def expiry(self, context: OperatorContext) -> Expiry | None:
+        """What it forgets as time goes on; None: nothing."""
 
 
 class StoredPlain:

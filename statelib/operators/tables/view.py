@@ -2,33 +2,61 @@
 
 Only some tables have a store. A filtered or mapped table without one is looked up in the store of the nearest table
 above it that has one, and what is found there takes the same steps (`TableView`). A join of two tables without one is
-looked up in both, and what is found there is joined (`JoinedView`).
+looked up in both, and what is found there is joined (`JoinedView`). A suppressed table is looked up in its buffer and
+in the table above it: `statelib.operators.suppress.view`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
 from statelib.operators.mappers.mapping import evaluate
-from statelib.operators.tables.steps import through
+from statelib.operators.tables.lookup import JoinedLookup, StoreLookup
 from statelib.records.key_column import window_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.mapping import Mapper
+    from statelib.operators.tables.lookup import TableLookup
     from statelib.operators.tables.steps import TableStep
-    from statelib.operators.tables.writer import TableStore
+    from statelib.operators.tables.stored_latest import LookedInto
     from statelib.records.key_column import KeyColumn
     from statelib.stores.stored_rows import StoredStates
+
+
+class NamedStore(Protocol):
+    """A store that a view is made of."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+class AnyView(Protocol):
+    """How one looks into a table; immutable and picklable."""
+
+    @property
+    def stores(self) -> Sequence[NamedStore]:
+        """The stores that are looked into; of each, its node's changes are taken up (`TableLookup`)."""
+
+    def then(self, step: TableStep) -> AnyView:
+        """The view of a table that is made of this one."""
+
+    def lookup(self, context: OperatorContext) -> TableLookup:
+        """The view at work; ``context``: the operator's that looks."""
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +69,12 @@ class TableView:
         aggregator: What has made that table, if the store holds its states instead of values.
     """
 
-    store: TableStore
+    store: LookedInto
     steps: tuple[TableStep, ...] = ()
     aggregator: StoredStates | None = None
 
     @property
-    def stores(self) -> tuple[TableStore, ...]:
+    def stores(self) -> tuple[LookedInto, ...]:
         """The one store."""
         return (self.store,)
 
@@ -54,9 +82,9 @@ class TableView:
         """The view of a table that is made of this one."""
         return replace(self, steps=(*self.steps, step))
 
-    def shown(self, keys: KeyColumn, value: pa.Array, node: str, sequence: NDArray[np.int64]) -> pa.Array:
-        """This table's values, of the values that the table with the store has for ``keys``."""
-        return through(self.steps, keys, value, node, sequence)
+    def lookup(self, context: OperatorContext) -> StoreLookup:
+        """See `AnyView`."""
+        return StoreLookup(self, context)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -127,13 +155,17 @@ class JoinedView:
     steps: tuple[TableStep, ...] = ()
 
     @property
-    def stores(self) -> tuple[TableStore, ...]:
+    def stores(self) -> tuple[NamedStore, ...]:
         """Those of the left table, then those of the right one."""
         return (*self.left.stores, *self.right.stores)
 
     def then(self, step: TableStep) -> JoinedView:
         """The view of a table that is made of this one."""
         return replace(self, steps=(*self.steps, step))
+
+    def lookup(self, context: OperatorContext) -> JoinedLookup:
+        """See `AnyView`."""
+        return JoinedLookup(self, context)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -143,6 +175,3 @@ class JoinedView:
             "joined": self.joined.describe(),
             "steps": [step.describe() for step in self.steps],
         }
-
-
-AnyView = TableView | JoinedView

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from statelib.stores.stored_rows import StoredStates
 
 
+_END_OF_TIME = np.iinfo(np.int64).max - 1
+
+
 class Written(NamedTuple):
     """What became of updates.
 
@@ -112,6 +115,9 @@ class PlainStore:
         """What keys have now, as it was last written; ``aggregator``: what has made the table, if that is so."""
         return StoredPlain(context, self.name, value_type, None if aggregator is None else aggregator.results_of)
 
+    def expiry(self, context: OperatorContext) -> None:
+        """It forgets nothing."""
+
     def writer(self, context: OperatorContext, *, needs_prior: bool) -> TableWriter:
         """Writes the table; ``needs_prior``: the changes say what they replace."""
         return _PlainTableWriter(self, context, needs_prior=needs_prior)
@@ -163,12 +169,15 @@ class VersionedStore:
         store, is_empty = self.open(context), self._is_empty(context)
         return StoredVersions(store, is_empty=is_empty, value_type=value_type, aggregator=aggregator)
 
+    def expiry(self, context: OperatorContext) -> None:
+        """It forgets no latest value."""
+
     def _is_empty(self, context: OperatorContext) -> bool:
         return all(context.backend.is_empty(family) for family in VersionedKeyValueStore.families(self.name))
 
-    def writer(self, context: OperatorContext, *, needs_prior: bool) -> TableWriter:
+    def writer(self, context: OperatorContext, *, needs_prior: bool) -> VersionedTableWriter:
         """Writes the table; ``needs_prior``: the changes say what they replace and whether they are the latest."""
-        return _VersionedTableWriter(self, context, needs_prior=needs_prior)
+        return VersionedTableWriter(self, context, needs_prior=needs_prior)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -226,7 +235,7 @@ class _PlainTableWriter:
         return 0 if self._values is None else self._values.memory_bytes()
 
 
-class _VersionedTableWriter:
+class VersionedTableWriter:
     """A log of the updates since the last flush, and the versions of their keys where prior values are needed."""
 
     def __init__(self, store: VersionedStore, context: OperatorContext, *, needs_prior: bool) -> None:
@@ -253,11 +262,21 @@ class _VersionedTableWriter:
             self._log.append(accepted)
         changes = accepted
         if self._needs_prior:
-            if self._values is None:  # opened here, after the last flush has been written
-                self._values = self._store.values(self._context, updates.value.type)
-            prior, is_latest = self._values.put(accepted)
+            prior, is_latest = self._known(updates).put(accepted)
             changes = replace(accepted, prior=prior, is_latest=is_latest)
         return Written(changes, refused, clock[1:] - updates.timestamp)
+
+    def have_values(self, updates: Batch) -> NDArray[np.bool_]:
+        """bool, of updates that have not been put: whether their keys have a value now; needs prior values."""
+        codes, known = key_codes(updates, self._context), self._known(updates)
+        now = replace(updates, timestamp=np.full(len(updates), _END_OF_TIME))
+        return known.meet(now, codes, updates.slice(0, 0)) != NO_ROW
+
+    def _known(self, updates: Batch) -> VersionedValues:
+        """What keys have, since the last flush."""
+        if self._values is None:  # opened here, after the last flush has been written
+            self._values = self._store.values(self._context, updates.value.type)
+        return self._values
 
     def flush(self, write: WriteBatch) -> None:
         """Puts the logged updates into the stored timelines of their keys."""

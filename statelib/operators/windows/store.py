@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.columns.scatter import scatter
 from statelib.operators.tables.codec import decode_value, decode_values, encode_value, encode_values
 from statelib.operators.windows.codec import (
     BY_KEY,
@@ -23,6 +24,7 @@ from statelib.operators.windows.codec import (
 from statelib.operators.windows.layouts import RowsByKey, RowsByStart
 from statelib.operators.windows.window_filter import WindowFilter
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.stores.byte_columns import raw_column
 from statelib.stores.header import Header
 
 if TYPE_CHECKING:
@@ -196,6 +198,26 @@ class WindowStore:
         if from_ms <= to_ms:
             entries = self._layout.in_time(from_ms, min(to_ms, _END_OF_TIME) + 1, reverse=reverse)
             yield from (self._row(*entry) for entry in entries)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no window at all: look-ups can be skipped."""
+        return next(self._layout.all(), None) is None
+
+    def look_up(self, keys: Column, start: NDArray[np.int64]) -> tuple[NDArray[np.int64], pa.Array]:
+        """What lies there of windows, in retention or not.
+
+        Args:
+            keys: Serialised.
+            start: int64, ms.
+
+        Returns:
+            int64, timestamps in ms, `NO_TIMESTAMP` where nothing lies; serialised aggregates, null there.
+        """
+        timestamp, raws = np.full(len(start), NO_TIMESTAMP), self._layout.get_many(keys, start)
+        there = np.array([raw is not None for raw in raws], np.bool_)
+        timestamp[there], rows = decode_values(raw_column(raws).drop_null(), self._name)
+        return timestamp, scatter(rows, there)
 
     def count_from(self, first_start_ms: int) -> int:
         """How many windows there are that start at ``first_start_ms`` or later."""

@@ -29,7 +29,6 @@ from statelib.operators.joins.foreign_key.working_set import Subscribes, Subscri
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
 from statelib.operators.tables.change import merged_changes, only_latest
-from statelib.operators.tables.lookup import table_lookup
 from statelib.operators.tables.working_set import Lookups
 from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn
@@ -86,7 +85,7 @@ class RunningForeignKeyJoin:
     def __init__(self, spec: ForeignKeyJoin, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._right = table_lookup(spec.view, context)
+        self._right = spec.view.lookup(context)
         self._subscriptions: Subscriptions | None = None
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:

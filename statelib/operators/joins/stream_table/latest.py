@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.operators.joins.stream_table.stream_side import StreamSide, StreamSideSpec
-from statelib.operators.tables.lookup import table_lookup
 from statelib.operators.tables.working_set import Lookups
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class RunningStreamLatestJoin:
 
     def __init__(self, spec: StreamLatestJoin, context: OperatorContext) -> None:
         self._stream = StreamSide(context, spec)
-        self._table = table_lookup(spec.view, context)
+        self._table = spec.view.lookup(context)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The joined records, in the stream's order."""

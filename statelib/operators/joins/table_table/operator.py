@@ -34,7 +34,6 @@ from statelib.operators.base import StorelessSpec
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.tables.change import merged_changes, only_latest
-from statelib.operators.tables.lookup import table_lookup
 from statelib.operators.tables.working_set import Lookups
 from statelib.operators.tables.writer import VersionedStore, WritingOperator
 
@@ -94,7 +93,7 @@ class RunningTableJoin:
     def __init__(self, spec: TableJoin, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._other = table_lookup(spec.view, context)
+        self._other = spec.view.lookup(context)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The changes of the joined table that this side makes.

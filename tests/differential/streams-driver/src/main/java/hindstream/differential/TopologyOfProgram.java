@@ -83,12 +83,6 @@ final class TopologyOfProgram {
 
   private Object table(JsonNode step) {
     String topic = step.get("topic").asText();
-    if (step.hasNonNull("retention")) {
-      var supplier =
-          Stores.persistentVersionedKeyValueStore(
-              step.get("store").asText(), Duration.ofMillis(step.get("retention").asLong()));
-      return builder.table(topic, Materialized.<Object, Object>as(supplier));
-    }
     return step.hasNonNull("store") ? builder.table(topic, store(step)) : builder.table(topic);
   }
 
@@ -356,13 +350,19 @@ final class TopologyOfProgram {
   }
 
   private static Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store(JsonNode step) {
-    return Materialized.<Object, Object, KeyValueStore<Bytes, byte[]>>as(step.get("store").asText())
-        .withKeySerde(new KeySerde())
-        .withValueSerde(new ValueSerde());
+    return TopologyOfProgram.<Object>kept(step).withKeySerde(new KeySerde()).withValueSerde(new ValueSerde());
   }
 
   private static Materialized<Object, Long, KeyValueStore<Bytes, byte[]>> longs(JsonNode step) {
-    return Materialized.as(step.get("store").asText());
+    return kept(step);
+  }
+
+  private static <V> Materialized<Object, V, KeyValueStore<Bytes, byte[]>> kept(JsonNode step) {
+    String store = step.get("store").asText();
+    return step.hasNonNull("retention")
+        ? Materialized.as(
+            Stores.persistentVersionedKeyValueStore(store, Duration.ofMillis(step.get("retention").asLong())))
+        : Materialized.as(store);
   }
 
   private static ValueMapperWithKey<Object, Object, Object> suffixing(JsonNode step) {

@@ -12,6 +12,7 @@ import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.WindowStore;
 
@@ -45,20 +46,20 @@ final class WindowedSteps {
     return switch (step.get("function").asText()) {
       case "count" ->
           kept
-              ? windowed.count(Materialized.<Object, Long, WindowStore<Bytes, byte[]>>as(step.get("store").asText()))
+              ? windowed.count(kept(Materialized.<Object, Long, WindowStore<Bytes, byte[]>>as(step.get("store").asText()), step))
               : windowed.count();
       case "reduce" ->
           kept
               ? windowed.reduce(
                   Functions::added,
-                  Materialized.<Object, Object, WindowStore<Bytes, byte[]>>as(step.get("store").asText()))
+                  kept(Materialized.<Object, Object, WindowStore<Bytes, byte[]>>as(step.get("store").asText()), step))
               : windowed.reduce(Functions::added);
       default ->
           kept
               ? windowed.aggregate(
                   () -> (Object) "0",
                   (key, value, aggregate) -> Functions.added(aggregate, value),
-                  Materialized.<Object, Object, WindowStore<Bytes, byte[]>>as(step.get("store").asText()))
+                  kept(Materialized.<Object, Object, WindowStore<Bytes, byte[]>>as(step.get("store").asText()), step))
               : windowed.aggregate(
                   () -> (Object) "0", (key, value, aggregate) -> Functions.added(aggregate, value));
     };
@@ -70,13 +71,13 @@ final class WindowedSteps {
     return switch (step.get("function").asText()) {
       case "count" ->
           kept
-              ? windowed.count(Materialized.<Object, Long, SessionStore<Bytes, byte[]>>as(step.get("store").asText()))
+              ? windowed.count(kept(Materialized.<Object, Long, SessionStore<Bytes, byte[]>>as(step.get("store").asText()), step))
               : windowed.count();
       case "reduce" ->
           kept
               ? windowed.reduce(
                   Functions::added,
-                  Materialized.<Object, Object, SessionStore<Bytes, byte[]>>as(step.get("store").asText()))
+                  kept(Materialized.<Object, Object, SessionStore<Bytes, byte[]>>as(step.get("store").asText()), step))
               : windowed.reduce(Functions::added);
       default ->
           kept
@@ -84,7 +85,7 @@ final class WindowedSteps {
                   () -> (Object) "0",
                   (key, value, aggregate) -> Functions.added(aggregate, value),
                   (key, one, other) -> Functions.merged(one, other),
-                  Materialized.<Object, Object, SessionStore<Bytes, byte[]>>as(step.get("store").asText()))
+                  kept(Materialized.<Object, Object, SessionStore<Bytes, byte[]>>as(step.get("store").asText()), step))
               : windowed.aggregate(
                   () -> (Object) "0",
                   (key, value, aggregate) -> Functions.added(aggregate, value),
@@ -94,6 +95,12 @@ final class WindowedSteps {
 
   private static EmitStrategy strategy(JsonNode step) {
     return step.path("final").asBoolean() ? EmitStrategy.onWindowClose() : EmitStrategy.onWindowUpdate();
+  }
+
+  /** With the retention that the step asks for, if any. */
+  private static <V, S extends StateStore> Materialized<Object, V, S> kept(
+      Materialized<Object, V, S> materialized, JsonNode step) {
+    return step.has("kept") ? materialized.withRetention(duration(step, "kept")) : materialized;
   }
 
   private static Duration duration(JsonNode windows, String which) {
