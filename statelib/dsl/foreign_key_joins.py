@@ -44,7 +44,8 @@ def foreign_key_joined_table(
 
     topic = f"{builder.suffixed(name, '-subscription-registration', f'{_KIND}-SUBSCRIPTION-REGISTRATION')}-topic"
     send = builder.suffixed(name, "-subscription-registration-processor", f"{_KIND}-SUBSCRIPTION-REGISTRATION")
-    builder.add_processor(send, [left.node], ForeignKeySubscribe(foreign_key, joined.keeps_left))
+    windows = None if right.windows is None else right.windows.of_keys
+    builder.add_processor(send, [left.node], ForeignKeySubscribe(foreign_key, joined.keeps_left, windows))
     subscribed = _passed_on(builder, send, topic, name, "-subscription-registration")
 
     store = builder.claim_store(builder.suffixed(name, "-subscription-store", f"{_KIND}-SUBSCRIPTION-STATE-STORE"))

@@ -110,7 +110,8 @@ class Table(KafkasNames):
             named: The node's name; with a foreign key, the prefix of the names of nodes and topics.
             materialized: The store of the joined table; without a name there is no store.
             foreign_key: Mapper from this table's columns ``key`` and ``value`` to the other table's key. A row for
-                which it is null is dropped and counted.
+                which it is null is dropped and counted. If the other table's keys have windows, it gives ``key``,
+                ``window_start`` and ``window_end`` (integers, ms).
         """
         joined = JoinedValues(mapper(joiner))
         return self._join(other, joined, named, materialized, foreign_key)

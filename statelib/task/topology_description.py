@@ -20,8 +20,8 @@ from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.suppress.buffered_columns import stored_schema
-from statelib.operators.suppress.operator import Suppress, rows_of
+from statelib.operators.suppress.buffered_columns import rows_of, stored_schema
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.stores.stored_rows import stored_type
 from statelib.task.type_inference import forwarded_of_nothing, types_of

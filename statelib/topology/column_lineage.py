@@ -340,6 +340,8 @@ def _looked_up(view: AnyView, tables: Iterator[Flow]) -> Flow:
         case JoinedView():
             left = _looked_up(view.left, tables)
             return _stepped(_joined(view.joined.joiner, left, _looked_up(view.right, tables)), view.steps)
+        case _:
+            return _unknown([next(tables) for _ in view.stores])
 
 
 def _unknown(parents: Sequence[Flow]) -> Flow:

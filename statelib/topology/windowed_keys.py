@@ -65,7 +65,7 @@ def _forwarded(node: Node, got: _Windowed, in_topics: dict[str, _Windowed]) -> _
     elif isinstance(spec, _GIVE_KEYS) or (isinstance(spec, Process) and spec.key_type is not None):
         forwarded = _Windowed(0)
     elif isinstance(spec, ForeignKeySubscribe):
-        forwarded = _Windowed(0, got.keys)
+        forwarded = _Windowed(0 if spec.windows is None else 1, got.keys)
     elif isinstance(spec, ForeignKeyJoin):
         forwarded = _Windowed(got.carried)
     return forwarded
@@ -80,5 +80,5 @@ def _stores_keys(node: Processor, got: _Windowed) -> bool:
         case Suppress(windows=windows) if windows is not None:
             return got.keys > 1  # one of them lies beside the key
         case ForeignKeyJoin():
-            return got.carried > 0
+            return got.carried > 0 or got.keys > 0
     return got.keys > 0

@@ -53,6 +53,11 @@ def key(value: Any, shift: int) -> str:
     return KEYS[(_sum(value) + shift) % len(KEYS)]
 
 
+def start(value: Any, advance: int) -> int:
+    """The start of a window, made of a value."""
+    return _sum(value) % 6 * advance
+
+
 def key_or_none(value: Any, shift: int, none: int | None) -> str | None:
     """The same, but of a fourth of the values none; ``none``: which, None: of no value."""
     return None if none is not None and _sum(value) % 4 == none else key(value, shift)

@@ -45,6 +45,8 @@ class Made:
         versioned: Whether it is a versioned table.
         forgets: Whether what it has goes as time goes on, and nobody is told: it has the store of a windowed
             aggregation.
+        hidden: Whether it is a table that forwards final results alone, and has more: it cannot be looked into.
+        known: Of a table of plain keys by time windows, when these begin and how long they are, ms.
         suppressed: Whether it is a suppressed table, or made of one without a store of its own.
         topics: What it is made of.
         once: Whether a record gives one result at most.
@@ -60,6 +62,8 @@ class Made:
     key_changed: bool = False
     versioned: bool = False
     forgets: bool = False
+    hidden: bool = False
+    known: dict[str, int] | None = None
     suppressed: bool = False
     topics: frozenset[str] = frozenset()
     once: bool = True
@@ -148,10 +152,10 @@ def like(made: Made, store: dict[str, Any] | None = None, **other: Any) -> dict[
     same = {
         "kind": made.kind, "realm": made.realm, "windows": made.windows, "is_text": made.is_text,
         "key_changed": made.key_changed, "versioned": "retention" in store if store else made.versioned,
-        "forgets": made.forgets and not store, "suppressed": made.suppressed and not store,
+        "forgets": made.forgets and not store, "hidden": made.hidden and not store, "known": made.known, "suppressed": made.suppressed and not store,
     }  # fmt: skip
     if other.get("kind", "table") != made.kind:  # it has a store, or none
-        same |= {"forgets": False, "suppressed": False}
+        same |= {"forgets": False, "hidden": False, "known": None, "suppressed": False}
     return same | other
 
 

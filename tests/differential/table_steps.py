@@ -58,15 +58,20 @@ def table_join(making: Making) -> bool:
     realm = making.realms.meet(left.realm, right.realm)
     forgets = not store and (left.forgets or right.forgets)
     versioned = "retention" in store
-    return making.add(step, left, right, **like(left, realm=realm, is_text=True, versioned=versioned, forgets=forgets))
+    return making.add(
+        step, left, right, **like(left, realm=realm, is_text=True, versioned=versioned, forgets=forgets, known=None)
+    )
 
 
 def foreign_key_join(making: Making) -> bool:
-    """Rows that refer to rows under plain keys."""
+    """Rows that refer to others, under plain keys or windowed ones that are known."""
     realms = making.realms
     left = making.one("table", where=lambda made: made.once_a_key and not made.forgets)
     right = left and making.one(
-        "table", where=lambda made: not made.windows and realms.root(made.realm) != realms.root(left.realm)
+        "table",
+        where=lambda made: (
+            (not made.windows or made.known is not None) and realms.root(made.realm) != realms.root(left.realm)
+        ),
     )
     if left is None or right is None or realms.is_fed_by_repartitions(right.realm):
         return False
@@ -77,7 +82,11 @@ def foreign_key_join(making: Making) -> bool:
     step = {"op": "foreign_key_join", "how": making.rng.choice(["inner", "left"]), "of": left.step, "with": right.step}
     store = making.store()
     step |= {"shift": making.rng.randrange(3), **store}
-    return making.add(step, left, right, **like(left, realm=realm, is_text=True, versioned="retention" in store))
+    if right.known is not None:
+        step["window"] = right.known
+    return making.add(
+        step, left, right, **like(left, realm=realm, is_text=True, versioned="retention" in store, known=None)
+    )
 
 
 def group_by(making: Making) -> bool:

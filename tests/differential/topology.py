@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tests.differential.program import Program, Step
 
 _JOINER = per_record(functions.joined, pa.string(), "left", "right")
+_WINDOWED = pa.struct([("key", pa.string()), ("window_start", pa.int64()), ("window_end", pa.int64())])
 _PIECES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 
 
@@ -127,7 +128,7 @@ class _Building:
     def _foreign_key_join(self, step: Step) -> KTable:
         left = self._of(step)
         join = {"inner": left.join, "left": left.left_join}[step["how"]]
-        foreign_key = _value(functions.key, step["shift"])
+        foreign_key = _foreign_key(step)
         return join(self._made[step["with"]], _JOINER, **_kept(step), foreign_key=foreign_key)
 
     def _suppress(self, step: Step) -> Any:
@@ -301,6 +302,18 @@ def _kept(step: Step) -> dict[str, Materialized]:
 
 def _value(function: Callable[[Any, Any], str | None], argument: Any) -> Any:
     return per_record(lambda value: function(value, argument), pa.string(), "value")
+
+
+def _foreign_key(step: Step) -> Any:
+    shift, window = step["shift"], step.get("window")
+    if window is None:
+        return _value(functions.key, shift)
+
+    def windowed(value: Any) -> dict[str, Any]:
+        start = functions.start(value, window["advance"])
+        return {"key": functions.key(value, shift), "window_start": start, "window_end": start + window["size"]}
+
+    return per_record(windowed, _WINDOWED, "value")
 
 
 def _suffixed(step: Step) -> Any:

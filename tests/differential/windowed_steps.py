@@ -32,7 +32,7 @@ def windowed(making: Making) -> bool:
         step["final"] = making.rocksdb = True  # in memory, Kafka's stores lose other results
     return making.add(
         step, made, kind="table", hidden="final" in step, realm=making.by_key(made), windows=(*made.windows, of_keys),
-        is_text=function != "count", forgets=True,
+        is_text=function != "count", forgets=True, known=None if made.windows else _known(windows),
     )  # fmt: skip
 
 
@@ -47,6 +47,7 @@ def cogroup_windowed(making: Making) -> bool:
     return making.add(
         step, *streams, kind="table", forgets=True, realm=realm, windows=(*streams[0].windows, of_keys),
         is_text=None if step["function"] == "counts" else True,
+        known=None if streams[0].windows else _known(windows),
     )  # fmt: skip
 
 
@@ -71,6 +72,13 @@ def _new_windows(rng: Random) -> tuple[str, dict[str, Any]]:
             return "sessions", {"kind": "sessions", "gap": length, "grace": grace}
         case _:
             return f"time {length}", {"kind": "sliding", "difference": length, "grace": grace}
+
+
+def _known(windows: dict[str, Any]) -> dict[str, int] | None:
+    """When they begin and how long they are, ms; None: that depends on records."""
+    if windows["kind"] != "time":
+        return None
+    return {"advance": windows["advance"], "size": windows["size"]}
 
 
 def _least_kept(windows: dict[str, Any]) -> int:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from statelib import (
     BufferConfig,
+    ConfigurationError,
     Materialized,
     SessionWindows,
     StreamsBuilder,
@@ -156,6 +157,36 @@ def test_what_is_made_of_windows_may_have_a_store(flush_every: int) -> None:
         (("a", 0, 5), "2 from 0", 2),
         (("a", 0, 5), "3 from 0", 3),
     ]
+
+
+WINDOWED = pa.struct([("key", pa.string()), ("window_start", pa.int64()), ("window_end", pa.int64())])
+
+
+@pytest.mark.parametrize("flush_every", [0, 1])
+def test_a_foreign_key_may_be_a_windowed_one(flush_every: int) -> None:
+    builder = StreamsBuilder("app")
+    first_window = per_record(lambda value: {"key": value, "window_start": 0, "window_end": 5}, WINDOWED, "value")
+    left = builder.table("l", Materialized.as_("l"))
+    left.left_join(windowed(builder, "r", 8), BOTH, foreign_key=first_window).to_stream().to("out")
+    records = [
+        Fed("l", "1", "x", 0), Fed("r", "x", "v", 1), Fed("l", "2", "x", 2), Fed("r", "x", "v", 3),
+        Fed("r", "y", "v", 30), Fed("l", "3", "x", 31),
+    ]  # fmt: skip
+    assert run(builder.build(), records, [1, 2, 3, 4, 5], flush_every, "kip") == [
+        ("1", "x|None", 0),
+        ("1", "x|1", 1),
+        ("2", "x|1", 2),
+        ("1", "x|2", 3),
+        ("2", "x|2", 3),
+        ("3", "x|None", 31),
+    ]
+
+
+def test_a_foreign_key_without_a_window_meets_no_windows() -> None:
+    builder = StreamsBuilder("app")
+    builder.table("l").join(windowed(builder, "r", 8), BOTH, foreign_key="value").to_stream().to("out")
+    with pytest.raises(ConfigurationError, match='foreign keys are string.*let the mapper give {"key": ...'):
+        run(builder.build(), [Fed("l", "1", "x", 0)], [], 0, "kip")
 
 
 # --- suppressed tables -----------------------------------------------------------------------------------------------

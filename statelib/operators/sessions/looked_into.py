@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.tables.stored_latest import StoredLatest
     from statelib.stores.stored_rows import StoredStates
 
 
@@ -32,7 +33,7 @@ class SessionsLookedInto(WindowsLookedInto):
 
     def stored(
         self, context: OperatorContext, value_type: pa.DataType, aggregator: StoredStates | None = None
-    ) -> StoredSessions:
+    ) -> StoredLatest:
         """See `LookedInto`."""
         return StoredSessions(context, self.name, value_type, aggregator)
 

@@ -14,7 +14,19 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from statelib.records.batch import Batch
+
 _PRIOR = "prior"
+
+
+def rows_of(batch: Batch) -> pa.RecordBatch:
+    """What the buffer has in memory of records."""
+    columns = {"timestamp": pa.array(batch.timestamp), "value": batch.value}
+    if batch.prior is not None:
+        columns["old"] = batch.prior
+    if batch.headers is not None:
+        columns["headers"] = batch.headers
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:

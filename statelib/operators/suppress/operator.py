@@ -37,6 +37,7 @@ from statelib.operators.key_codes import codes_without_windows, key_codes
 from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.suppress.buffer import MemoryBounds, TimeOrderedBuffer
 from statelib.operators.suppress.buffer_kernel import policy
+from statelib.operators.suppress.buffered_columns import rows_of
 from statelib.operators.suppress.changelog import SuppressChangelog
 from statelib.operators.suppress.closing_windows import ClosingWindows
 from statelib.operators.suppress.definition import (
@@ -396,13 +397,3 @@ class RunningSuppress:
             overtime = np.maximum(until - left.updated, 0)
             name = "intermediate-result-suppression-overtime"
             self._metrics.mean(name, len(overtime), int(overtime.sum()), int(overtime.min()))
-
-
-def rows_of(batch: Batch) -> pa.RecordBatch:
-    """What the buffer keeps of records."""
-    columns = {"timestamp": pa.array(batch.timestamp), "value": batch.value}
-    if batch.prior is not None:
-        columns["old"] = batch.prior
-    if batch.headers is not None:
-        columns["headers"] = batch.headers
-    return pa.RecordBatch.from_pydict(columns)

@@ -270,7 +270,8 @@ class VersionedTableWriter:
         """bool, of updates that have not been put: whether their keys have a value now; needs prior values."""
         codes, known = key_codes(updates, self._context), self._known(updates)
         now = replace(updates, timestamp=np.full(len(updates), _END_OF_TIME))
-        return known.meet(now, codes, updates.slice(0, 0)) != NO_ROW
+        there: NDArray[np.bool_] = known.meet(now, codes, updates.slice(0, 0)) != NO_ROW
+        return there
 
     def _known(self, updates: Batch) -> VersionedValues:
         """What keys have, since the last flush."""

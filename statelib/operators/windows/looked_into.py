@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.tables.stored_latest import StoredLatest
     from statelib.records.batch import Batch
     from statelib.records.key_column import KeyColumn, Windows
     from statelib.settings.semantics import Semantics
@@ -54,7 +55,7 @@ class WindowsLookedInto:
 
     def stored(
         self, context: OperatorContext, value_type: pa.DataType, aggregator: StoredStates | None = None
-    ) -> StoredWindows:
+    ) -> StoredLatest:
         """See `LookedInto`."""
         return StoredWindows(context, self.name, value_type, aggregator)
 

@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
-from statelib.errors.kinds import InternalError
+from statelib.columns.windowed_type import WindowedType, is_windowed_struct
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.key_types import keys_of_rows
 from statelib.operators.mappers.mapping import Mapper, evaluate
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.columns.windowed_type import KeyWindows
     from statelib.operators.base import OperatorContext
     from statelib.records.batch import Batch, Uptake
 
@@ -61,10 +64,13 @@ class ForeignKeySubscribe(StorelessSpec):
     Attributes:
         foreign_key: Makes the foreign key of the columns ``key`` and ``value``.
         left: Whether rows without a match are joined with null.
+        windows: Of the foreign keys, where the right table's are windowed: then the mapper gives such a key as a struct
+            of ``key``, ``window_start`` and ``window_end``.
     """
 
     foreign_key: Mapper
     left: bool = False
+    windows: KeyWindows | None = None
 
     def build(self, context: OperatorContext) -> RunningForeignKeySubscribe:
         """The running operator."""
@@ -72,7 +78,9 @@ class ForeignKeySubscribe(StorelessSpec):
 
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters."""
-        return {"operator": "foreign_key_subscribe", "foreign_key": self.foreign_key.describe(), "left": self.left}
+        windows = {} if self.windows is None else {"windows": str(self.windows)}
+        foreign_key = self.foreign_key.describe()
+        return {"operator": "foreign_key_subscribe", "foreign_key": foreign_key, "left": self.left, **windows}
 
 
 class RunningForeignKeySubscribe(StorelessOperator):
@@ -113,6 +121,8 @@ class RunningForeignKeySubscribe(StorelessOperator):
             there = valid_of(values)
             columns = columns_of(changes.keys, values).filter(pa.array(there))
             of_rows = evaluate(self._spec.foreign_key, columns, self._context.node, changes.sequence[there])
+            if self._spec.windows is not None:
+                of_rows = as_windowed_keys(of_rows, self._spec.windows, self._context.node)
             keys.append(scatter(of_rows, there))
         what = "the foreign keys of new rows are {}, those of old ones {}"
         return keys_of_rows(*keys, node=self._context.node, what=what)
@@ -152,4 +162,26 @@ class RunningForeignKeySubscribe(StorelessOperator):
             ["primary_key", "left", "instruction", "number"],
         )
         key = pa.concat_arrays(keys).take(pa.array(rows + part * len(changes)))
-        return replace(replace(changes, prior=None).take(rows), keys=KeyColumn(key), key_code=None, value=value)
+        return replace(replace(changes, prior=None).take(rows), keys=KeyColumn.of(key), key_code=None, value=value)
+
+
+def as_windowed_keys(keys: pa.Array, windows: KeyWindows, node: str) -> pa.Array:
+    """Windowed keys of structs that a mapper has given; null where there is no key.
+
+    Raises:
+        ConfigurationError: They are no such structs.
+    """
+    step = 'let the mapper give {"key": ..., "window_start": ..., "window_end": ...}, times as integers in ms'
+    if not is_windowed_struct(keys.type):
+        what = f"the keys of the other table have windows, and the foreign keys are {keys.type}"
+        raise ConfigurationError(what, node=node, next_step=step)
+    key_type = WindowedType(keys.field("key").type, windows)
+    try:
+        parts = [keys.field(field.name).cast(field.type) for field in key_type.storage_type]
+    except pa.ArrowException as error:
+        raise ConfigurationError(f"the foreign keys are no windowed keys: {error}", node=node, next_step=step) from None
+    missing = keys.is_null() if keys.null_count else pa.array(np.zeros(len(keys), np.bool_))
+    for part in parts:
+        missing = pc.or_(missing, part.is_null())
+    stored = pa.StructArray.from_arrays(parts, fields=list(key_type.storage_type), mask=missing)
+    return pa.ExtensionArray.from_storage(key_type, stored)

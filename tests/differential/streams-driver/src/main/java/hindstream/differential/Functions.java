@@ -57,6 +57,11 @@ final class Functions {
     return KEYS[(sum(value) + shift) % KEYS.length];
   }
 
+  /** The start of a window, made of a value. */
+  static long start(Object value, long advance) {
+    return sum(value) % 6 * advance;
+  }
+
   static String keyOrNone(Object value, int shift, int none) {
     return sum(value) % 4 == none ? null : key(value, shift);
   }

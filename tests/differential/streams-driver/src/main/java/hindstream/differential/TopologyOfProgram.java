@@ -33,6 +33,7 @@ import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.TimeWindow;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 
@@ -162,8 +163,7 @@ final class TopologyOfProgram {
         };
       default:
         KTable<Object, Object> right = table(step, "with");
-        int shifted = step.get("shift").asInt();
-        Function<Object, String> foreignKey = value -> Functions.key(value, shifted);
+        Function<Object, Object> foreignKey = foreignKey(step);
         boolean stored = step.hasNonNull("store");
         if (step.get("how").asText().equals("inner")) {
           return stored
@@ -174,6 +174,19 @@ final class TopologyOfProgram {
             ? table.leftJoin(right, foreignKey, JOINER, store(step))
             : table.leftJoin(right, foreignKey, JOINER);
     }
+  }
+
+  private static Function<Object, Object> foreignKey(JsonNode step) {
+    int shift = step.get("shift").asInt();
+    if (!step.has("window")) {
+      return value -> Functions.key(value, shift);
+    }
+    long advance = step.get("window").get("advance").asLong();
+    long size = step.get("window").get("size").asLong();
+    return value -> {
+      long start = Functions.start(value, advance);
+      return new Windowed<>(Functions.key(value, shift), new TimeWindow(start, start + size));
+    };
   }
 
   private Object aggregated(KGroupedTable<Object, Object> grouped, JsonNode step) {
