@@ -138,7 +138,7 @@ class Table(KafkasNames):
     ) -> Self:
         """As `join`, but with all keys of either table; a missing side is null (``KTableKTableOuterJoin``)."""
         joined = JoinedValues(mapper(joiner), keeps_left=True, keeps_right=True)
-        return self._made(joined_table(self._builder, self.of, other.of, joined, named, materialized))
+        return self._join(other, joined, named, materialized, None)
 
     def suppress(self, suppressed: Suppressed) -> Self:
         """Holds updates back for a time, or until the windows in the table's keys close (KIP-328).

@@ -321,15 +321,17 @@ class Graph:
                     continue
             if self._tap is not None:
                 self._tap(node.name, in_task(passing))
-            told = self._viewed[node.name].told(passing.batch) if node.name in self._viewed else None
-            if node.name in self._paths.partings:
-                passing = parted(passing, uptake, self._paths.number[node.name], told)
-            elif told is not None:
-                passing = replace(passing, told=replace(passing, batch=told.changes))
-            made[node.name] = passing
+            made[node.name] = self._forwarded(node, passing, uptake)
         if self._spent is not None:
             self._spent.end()
         return made
+
+    def _forwarded(self, node: Node, passing: Passing, uptake: Uptake) -> Passing:
+        """What a node forwards, as its children get it, and those that look into its table."""
+        told = self._viewed[node.name].told(passing.batch) if node.name in self._viewed else None
+        if node.name in self._paths.partings:
+            return parted(passing, uptake, self._paths.number[node.name], told)
+        return passing if told is None else replace(passing, told=replace(passing, batch=told.changes))
 
     def _run_together(
         self, running: InTurns, made: dict[str, Passing], uptake: Uptake, sealed: Mapping[str, Batch]

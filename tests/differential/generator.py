@@ -16,6 +16,7 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
   sub-topologies, each of which has its own stream time here;
 - streams and tables with windows of different kinds or sizes that come together: refused here;
 - foreign-key joins of rows that a window store forgets: Kafka Streams drops the answers to these;
+- joins of a windowed table that was cogrouped: Kafka Streams cannot look into it (``KTablePassThrough``), here one can;
 - caches, and the time at which results without a match are looked for (a setting: at once).
 """
 

@@ -45,7 +45,8 @@ class Made:
         versioned: Whether it is a versioned table.
         forgets: Whether what it has goes as time goes on, and nobody is told: it has the store of a windowed
             aggregation.
-        hidden: Whether it is a table that forwards final results alone, and has more: it cannot be looked into.
+        hidden: Whether it is a table that cannot be looked into, here or in Kafka Streams.
+        closes: Whether windows are made of its keys somewhere above, and not read from a topic.
         known: Of a table of plain keys by time windows, when these begin and how long they are, ms.
         suppressed: Whether it is a suppressed table, or made of one without a store of its own.
         topics: What it is made of.
@@ -63,6 +64,7 @@ class Made:
     versioned: bool = False
     forgets: bool = False
     hidden: bool = False
+    closes: bool = True
     known: dict[str, int] | None = None
     suppressed: bool = False
     topics: frozenset[str] = frozenset()
@@ -152,7 +154,8 @@ def like(made: Made, store: dict[str, Any] | None = None, **other: Any) -> dict[
     same = {
         "kind": made.kind, "realm": made.realm, "windows": made.windows, "is_text": made.is_text,
         "key_changed": made.key_changed, "versioned": "retention" in store if store else made.versioned,
-        "forgets": made.forgets and not store, "hidden": made.hidden and not store, "known": made.known, "suppressed": made.suppressed and not store,
+        "forgets": made.forgets and not store, "hidden": made.hidden and not store, "known": made.known,
+        "suppressed": made.suppressed and not store, "closes": made.closes,
     }  # fmt: skip
     if other.get("kind", "table") != made.kind:  # it has a store, or none
         same |= {"forgets": False, "hidden": False, "known": None, "suppressed": False}
@@ -161,6 +164,9 @@ def like(made: Made, store: dict[str, Any] | None = None, **other: Any) -> dict[
 
 def _gives_one_a_key(step: Step, of: tuple[Made, ...]) -> bool:
     """Whether a record gives each key one result at most, since it gives so to those that this is made ``of``."""
-    if step["op"] == "windowed":  # a session that is extended has the one before deleted, which may be the same one
+    if step["op"] in {
+        "windowed",
+        "cogroup_windowed",
+    }:  # a session that is extended has the one before deleted, which may be the same one
         return step["windows"]["kind"] != "sessions" and all(each.once for each in of)
     return step["op"] in _KEEPS_KEYS and all(each.once_a_key for each in of)

@@ -23,7 +23,9 @@ def merge(making: Making) -> bool:
     realm = making.realms.meet(one.realm, other.realm)
     changed = one.key_changed or other.key_changed
     step = {"op": "merge", "of": one.step, "with": other.step}
-    return making.add(step, one, other, **like(one, realm=realm, key_changed=changed))
+    return making.add(
+        step, one, other, **like(one, realm=realm, key_changed=changed, closes=one.closes and other.closes)
+    )
 
 
 def split(making: Making) -> bool:
@@ -90,7 +92,9 @@ def through(making: Making) -> bool:
     topic = f"through{len(making.steps)}"
     making.add({"op": "to", "of": made.step, "topic": topic}, made)
     realm = making.realms.behind(made.realm)
-    return making.add({"op": "stream", "topic": topic}, made, **like(made, realm=realm, key_changed=False))
+    return making.add(
+        {"op": "stream", "topic": topic}, made, **like(made, realm=realm, key_changed=False, closes=False)
+    )
 
 
 def to_table(making: Making) -> bool:

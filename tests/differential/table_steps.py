@@ -48,8 +48,8 @@ def transform_values(making: Making) -> bool:
 
 def table_join(making: Making) -> bool:
     """Two tables by key."""
-    left = making.one("table")
-    right = left and making.one("table", where=lambda made: making.may_meet(made, left))
+    left = making.one("table", where=lambda made: not made.hidden)
+    right = left and making.one("table", where=lambda made: not made.hidden and making.may_meet(made, left))
     if left is None or right is None:
         return False
     store = making.store(0.3)
@@ -57,9 +57,12 @@ def table_join(making: Making) -> bool:
     step = {"op": "table_join", "how": how, "of": left.step, "with": right.step, **store}
     realm = making.realms.meet(left.realm, right.realm)
     forgets = not store and (left.forgets or right.forgets)
-    versioned = "retention" in store
+    versioned, closes = "retention" in store, left.closes and right.closes
     return making.add(
-        step, left, right, **like(left, realm=realm, is_text=True, versioned=versioned, forgets=forgets, known=None)
+        step,
+        left,
+        right,
+        **like(left, realm=realm, is_text=True, versioned=versioned, forgets=forgets, known=None, closes=closes),
     )
 
 
@@ -70,7 +73,9 @@ def foreign_key_join(making: Making) -> bool:
     right = left and making.one(
         "table",
         where=lambda made: (
-            (not made.windows or made.known is not None) and realms.root(made.realm) != realms.root(left.realm)
+            not made.hidden
+            and (not made.windows or made.known is not None)
+            and realms.root(made.realm) != realms.root(left.realm)
         ),
     )
     if left is None or right is None or realms.is_fed_by_repartitions(right.realm):

@@ -47,7 +47,7 @@ def cogroup_windowed(making: Making) -> bool:
     return making.add(
         step, *streams, kind="table", forgets=True, realm=realm, windows=(*streams[0].windows, of_keys),
         is_text=None if step["function"] == "counts" else True,
-        known=None if streams[0].windows else _known(windows),
+        known=None if streams[0].windows else _known(windows), hidden=True,
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def _least_kept(windows: dict[str, Any]) -> int:
 
 def suppress_windows(making: Making) -> bool:
     """The final results."""
-    made = making.one("table", where=lambda made: bool(made.windows) and not made.versioned)
+    made = making.one("table", where=lambda made: bool(made.windows) and made.closes and not made.versioned)
     if made is None:
         return False
     return making.add({"op": "suppress_windows", "of": made.step}, made, **like(made, suppressed=True))
