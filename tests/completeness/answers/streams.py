@@ -8,15 +8,12 @@ _FUNCTIONS_OF_SQL = (
     "`aggregate` takes functions of SQL, such as `count()` and `max_()`; `aggregate_with` takes Python functions and "
     "the Arrow type of the aggregate"
 )
-_WINDOWED_STORE = "a table of windows: put `to_stream().to_table(Materialized.as_(name))` behind it"
-_UNWINDOW = "use `to_stream().to_table()` first"
 _EMIT_STRATEGY = differs(
     "In the default mode [no final result is lost](semantics.md#emit-on-window-close-kip-825), as the KIP promises",
     kip=825,
 )
 _COGROUP = "It takes functions of SQL, such as `count()`, or a Python function of key, value and aggregate"
 _COGROUPED = "`aggregate()` of functions of SQL, `aggregate_with(initializer, arrow_type)` of Python functions"
-_UNWINDOW_FIRST = "Use `to_stream().to_table()` of the table first"
 _FOREIGN_KEY = "`join(other, joiner, foreign_key=...)`: the foreign key is an argument with a name"
 
 STREAMS = (
@@ -67,7 +64,6 @@ STREAMS = (
             "processValues": differs("As `process`", "", kip=820),
             "join, leftJoin": works(),
             "outerJoin": works(),
-            "with suppressed tables, or tables of windows: join(KTable), leftJoin(KTable)": missing(_UNWINDOW_FIRST),
             "join(ValueJoinerWithStreamAndMappedKey), leftJoin(ValueJoinerWithStreamAndMappedKey)": differs(
                 "The joiner sees the column `mapped_key`", kip=1340
             ),
@@ -127,12 +123,9 @@ STREAMS = (
     ),
     ClassAnswers(
         "kstream.KTable", "KTable",
-        "A table. One whose keys have windows is a `WindowedKTable` here; rows say where it cannot do the same yet.",
+        "A table. One whose keys have windows is a `WindowedKTable` here, which can do the same.",
         {
             "filter, filterNot, mapValues, groupBy, toStream": works(),
-            "on tables of windows: filter(Materialized), filterNot(Materialized), mapValues(Materialized)": missing(
-                f"A store for {_WINDOWED_STORE}"
-            ),
             "transformValues": differs("It takes a mapper, which is also called for null values", kip=292),
             "with stores, or a context: transformValues": missing("`to_stream().process_values(...)`", kip=292),
             "join, leftJoin, outerJoin": works(),
@@ -140,11 +133,7 @@ STREAMS = (
             "join(BiFunction), leftJoin(BiFunction)": differs(
                 f"{_FOREIGN_KEY}; its mapper sees the key, too", kip=1104
             ),
-            "on tables of windows: join, leftJoin, outerJoin": missing(
-                f"Joins of tables whose keys have windows: {_UNWINDOW}"
-            ),
             "suppress": works(kip=328),
-            "on suppressed tables: join, leftJoin, outerJoin": missing(f"Joins of suppressed tables: {_UNWINDOW}"),
             "queryableStoreName": differs(
                 "An attribute. It names generated stores too, since all can be looked into"
             ),
