@@ -27,14 +27,17 @@ def with_null_keys_kept(nodes: Sequence[Node]) -> Iterator[Node]:
     """
     lead_there: set[str] = set()
     topics: set[str] = set()  # whose sources do
-    for node in reversed(nodes):
-        match node:
-            case Source() if node.internal and node.name in lead_there:
-                topics.add(node.topic)
-            case Processor() if node.name in lead_there or _takes_null_keys(node):
-                lead_there.update(senders(node))
-            case Sink() if node.internal and node.topic in topics:
-                lead_there.update(node.parents)
+    known = -1
+    while len(lead_there) + len(topics) > known:  # where topics form a circle, a source may come before its sink
+        known = len(lead_there) + len(topics)
+        for node in reversed(nodes):
+            match node:
+                case Source() if node.internal and node.name in lead_there:
+                    topics.add(node.topic)
+                case Processor() if node.name in lead_there or _takes_null_keys(node):
+                    lead_there.update(senders(node))
+                case Sink() if node.internal and node.topic in topics:
+                    lead_there.update(node.parents)
     for node in nodes:
         if isinstance(node, Sink) and node.internal and node.topic in topics:
             yield replace(node, drops_null_keys=False)

@@ -25,6 +25,7 @@ from statelib.explanation.result import made_by
 from statelib.explanation.rows import row_keys
 from statelib.explanation.tasks import Tasks
 from statelib.storage import Storage
+from statelib.topology.leading import path_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -66,6 +67,12 @@ def explain(
     if found.topic not in job.topology.sink_topics:
         step = did_you_mean(found.topic, job.topology.sink_topics, "one of:")
         raise ConfigurationError("the job does not write this topic", topic=found.topic, next_step=step)
+    if any(sub.returning for sub in path_to(job.topology, topics=[found.topic])):
+        raise ConfigurationError(
+            "the topic is behind repartition topics that form a circle: what caused a result there cannot be told",
+            topic=found.topic,
+            next_step="look at what a key has become: hindstream inspect, hindstream show",
+        )
     past = slices_until(warehouse, job.name, job.topology, found.topic, commit)
     slices = past.slices
     if past.refused is not None and not _is_of(slices, found):

@@ -3,6 +3,7 @@
 Begin with `run`; `graph` makes operators of nodes.
 """
 
+from statelib.task.circle import run_circle
 from statelib.task.graph import NodeSeconds
 from statelib.task.run import run_task
 from statelib.task.stages import Stages, kept, replay_here
@@ -19,6 +20,7 @@ __all__ = [
     "forwarded_types",
     "kept",
     "replay_here",
+    "run_circle",
     "run_task",
     "topic_types",
 ]

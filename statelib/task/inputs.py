@@ -11,11 +11,12 @@ from statelib.columns.arrow_buffers import fixed_width
 from statelib.commits.layout import topic_path
 from statelib.documents.places import place_of
 from statelib.documents.plans import SourceRange
+from statelib.errors.kinds import InternalError
 from statelib.operators.mappers.fields import both, fields_of_mapper, reads_key
 from statelib.task.copartitioned import CopartitionedCheck
 from statelib.task.future_records import FutureLimit
-from statelib.task.merge import merge
-from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
+from statelib.task.merge import Merged, merge
+from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource, records_of
 from statelib.topics.parquet.reader import PartitionReader
 from statelib.topology.copartitioned_sources import beside_repartitions
 from statelib.topology.projection import wanted_fields
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from statelib.documents.manifests import TaskPosition
     from statelib.operators.mappers.fields import Fields
     from statelib.storage import Storage
-    from statelib.task.merge import Merged
     from statelib.task.quarantine import Quarantine
     from statelib.task.source_records import Records
     from statelib.task.work import TaskWork
@@ -84,6 +84,22 @@ class Inputs:
                 first, rest = rest.cut(self.most_at_once)
                 yield first
             yield rest
+
+    def passed_on(self, source: int, rows: pa.RecordBatch) -> tuple[Merged, list[Records]]:
+        """Rows of a repartition topic that no file has been written for yet, as a run of the merged order.
+
+        Args:
+            source: The topic's, among the task's.
+            rows: See `statelib.task.sinks.RepartitionSink`.
+        """
+        reader = self._sources[source]
+        if not isinstance(reader, RepartitionSource):
+            raise InternalError("records are passed on to a source that reads an archive")
+        parts = list(self.nothing)
+        parts[source] = reader.numbered(records_of(rows))
+        none = np.empty(0, np.int64)
+        rank = tuple(np.arange(len(rows)) if index == source else none for index in range(len(parts)))
+        return Merged(tuple(parts), rank), parts
 
     def offsets(self) -> dict[str, int]:
         """The next offset to take up after the slice, by ``<topic>/<partition>``."""

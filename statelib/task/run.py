@@ -36,20 +36,23 @@ from statelib.task.sinks import ArchiveSink, Delivered, RepartitionSink
 from statelib.task.state import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from statelib.documents.plans import Leeway
     from statelib.records.batch import Batch
     from statelib.task.graph import NodeSeconds
     from statelib.task.history import History
+    from statelib.task.merge import Merged
+    from statelib.task.source_records import Records
     from statelib.task.work import TaskWork
 
 
 @dataclass(slots=True)
-class _Phases:
+class Phases:
     """Seconds spent in each phase, by a clock that the caller gives."""
 
     clock: Callable[[], float]
@@ -57,9 +60,11 @@ class _Phases:
     _since: float = 0.0
 
     def begin(self) -> None:
+        """Time counts from now on."""
         self._since = self.clock()
 
     def end(self, phase: str) -> None:
+        """What has passed since then, or since the last phase, belongs to ``phase``."""
         now = self.clock()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._since
         self._since = now
@@ -91,7 +96,7 @@ def run_task(
         InputError: A record or file of the sources cannot be used; the message names topic, partition and offset.
         HindstreamError: See `statelib.errors.kinds`; every one names the task.
     """
-    phases = _Phases(clock)
+    phases = Phases(clock)
     phases.begin()
     reuse_freed_memory()
     name = attempt_name(work.job, work.run_id, work.planned.task_id, attempt)
@@ -101,7 +106,7 @@ def run_task(
             if history is not None:
                 phases.end("fill")
                 step("task.history-replayed")
-            task = _Task(work, storage, name, spent, history)
+            task = RunningTask(work, storage, name, spent, history)
         phases.end("restore")
         step("task.restored")
         try:
@@ -121,11 +126,26 @@ def run_task(
         raise type(error)(error.what, next_step=error.next_step, **place) from error
 
 
-class _Task:
-    """The parts of one running task."""
+class RunningTask:
+    """The parts of one running task.
+
+    Args:
+        work: What to do.
+        storage: The warehouse.
+        attempt: The whole name of the attempt.
+        spent: See `run_task`.
+        history: What filled its stores; None: nothing did.
+        passed_on: Told topic, partition and rows of what it writes to the repartition topics of its circle.
+    """
 
     def __init__(
-        self, work: TaskWork, storage: Storage, attempt: str, spent: NodeSeconds | None, history: History | None
+        self,
+        work: TaskWork,
+        storage: Storage,
+        attempt: str,
+        spent: NodeSeconds | None = None,
+        history: History | None = None,
+        passed_on: Callable[[str, int, pa.RecordBatch], object] | None = None,
     ) -> None:
         self._work = work
         self._attempt = attempt
@@ -157,7 +177,7 @@ class _Task:
         self.graph.errors = ProcessingErrors.of(work, self._quarantine)
         self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
         self._late_sink = self._archive_sink(late_topic(work.job))
-        self._inputs = Inputs(work, before, storage=self._storage, quarantine=self._quarantine)
+        self.inputs = Inputs(work, before, storage=self._storage, quarantine=self._quarantine)
         self._clock = TaskClock.of(work.sub_topology.all_sources, before.stream_time)
         self._archive_sinks = {
             s.name: self._archive_sink(s.topic, is_placed=s.is_placed)
@@ -165,34 +185,52 @@ class _Task:
             if not s.internal
         }
         self._repartition_sinks = {
-            sink.name: RepartitionSink(sink, work, storage=self._storage, attempt=attempt)
+            sink.name: RepartitionSink(
+                sink,
+                work,
+                storage=self._storage,
+                attempt=attempt,
+                passed_on=partial(passed_on, sink.topic)
+                if passed_on is not None and sink.topic in work.sub_topology.returning
+                else None,
+            )
             for sink in work.sub_topology.all_sinks
             if sink.internal
         }
+        self._order_time = NO_TIMESTAMP
 
-    def run(self, phases: _Phases, host: str, told: Callable[[int], object]) -> TaskOutcome:
-        work = self._work
-        order_time = NO_TIMESTAMP
-        for merged, parts in self._inputs.taken_up():
-            phases.end("read")
-            uptake = self._clock.uptake(merged, work.planned.partition)
-            arrived = self.graph.process(parts, merged.rank, uptake)
-            phases.end("process")
-            for name, batch in arrived.items():
-                with self.graph.placing(name, uptake):
-                    self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
-            self._deliver_aside()
-            phases.end("write")
-            step("task.batch-processed")
+    def run(self, phases: Phases, host: str, told: Callable[[int], object]) -> TaskOutcome:
+        """Takes up all that there is, and finishes."""
+        for merged, parts in self.inputs.taken_up():
+            self.take_up(merged, parts, phases)
             told(len(merged))
-            if self.graph.memory_bytes() > self.state.working_set_bytes:
-                release_freed_memory()
-                self._spill()
-                release_freed_memory()
-                self._inputs.most_at_once = work.settings.batch_records_beyond_budget
-                reuse_freed_memory(scarce=True)
-                phases.end("spill")
-            order_time = merged.last_order_time
+        return self.finish(phases, host)
+
+    def take_up(self, merged: Merged, parts: Sequence[Records], phases: Phases) -> None:
+        """Processes a run of the merged order, and delivers what comes of it."""
+        work = self._work
+        phases.end("read")
+        uptake = self._clock.uptake(merged, work.planned.partition)
+        arrived = self.graph.process(parts, merged.rank, uptake)
+        phases.end("process")
+        for name, batch in arrived.items():
+            with self.graph.placing(name, uptake):
+                self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
+        self._deliver_aside()
+        phases.end("write")
+        step("task.batch-processed")
+        if self.graph.memory_bytes() > self.state.working_set_bytes:
+            release_freed_memory()
+            self._spill()
+            release_freed_memory()
+            self.inputs.most_at_once = work.settings.batch_records_beyond_budget
+            reuse_freed_memory(scarce=True)
+            phases.end("spill")
+        self._order_time = merged.last_order_time
+
+    def finish(self, phases: Phases, host: str) -> TaskOutcome:
+        """What was made, when all has been taken up."""
+        work, order_time = self._work, self._order_time
         if work.end_of_input == "seal":
             self._seal(order_time, None)
             phases.end("process")
@@ -260,7 +298,7 @@ class _Task:
 
     def _seal(self, order_time: int, leeway: Leeway | None) -> None:
         """Lets go what the operators hold; ``order_time``: of the last record taken up; ``leeway``: see `seal`."""
-        nothing, partition = self._inputs.nothing, self._work.planned.partition
+        nothing, partition = self.inputs.nothing, self._work.planned.partition
         let_go = seal(self.graph, nothing, self._clock, partition=partition, order_time=order_time, leeway=leeway)
         for name, sealed in let_go.items():
             self._deliver(name, sealed.batch, partial(attrgetter("order_time"), sealed))
@@ -303,8 +341,8 @@ class _Task:
             task_id=work.planned.task_id,
             commit=work.commit,
             fingerprint=work.fingerprint,
-            source_offsets=self._inputs.offsets(),
-            source_times=self._inputs.times(),
+            source_offsets=self.inputs.offsets(),
+            source_times=self.inputs.times(),
             stream_time=self._clock.stream_time,
             clocks=self.graph.clocks,
             # What a former topology wrote is kept: should it come again, it goes on from there.

@@ -22,6 +22,8 @@ from statelib.topics.parquet.writer import PartitionWriter
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from statelib.records.batch import Batch
@@ -168,9 +170,20 @@ class RepartitionSink:
         storage: Where the files go.
         attempt: Makes the files' names unique.
         causes: Whether to tell the sequence of the source record that caused each: a column that no task reads.
+        passed_on: Told what goes to each partition; None: nobody takes it up before the files are whole.
     """
 
-    def __init__(self, sink: Sink, work: TaskWork, *, storage: Storage, attempt: str, causes: bool = False) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        work: TaskWork,
+        *,
+        storage: Storage,
+        attempt: str,
+        causes: bool = False,
+        passed_on: Callable[[int, pa.RecordBatch], object] | None = None,
+    ) -> None:
+        self._passed_on = passed_on
         self._sink = sink
         self._causes = causes
         self._partitions = work.partitions[sink.topic]
@@ -207,7 +220,10 @@ class RepartitionSink:
             if partition not in self._files:
                 path = f"{self._prefix}/{partition:06d}/{self._name}"
                 self._files[partition] = _RepartitionWriter(self._storage, path, rows.schema)
-            self._files[partition].write(rows.take(pa.array(sent[where == partition])))
+            for_it = rows.take(pa.array(sent[where == partition]))
+            self._files[partition].write(for_it)
+            if self._passed_on is not None:
+                self._passed_on(partition, for_it)
         records = len(np.unique(sent)) if self._sink.partitioner is not None else len(batch)
         return Delivered(records, len(sent), null_keys=given - len(batch), nowhere=len(batch) - records)
 

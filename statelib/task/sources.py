@@ -238,17 +238,24 @@ class RepartitionSource:
     def __iter__(self) -> Iterator[Records]:
         """Chunks in order."""
         for records in merged_records([self._read(file) for file in self._files]):
-            first = self._progress.next_offset
-            self._progress.next_offset += len(records)
-            self._progress.max_timestamp = max(self._progress.max_timestamp, int(records.timestamp.max()))
-            offset = np.arange(first, self._progress.next_offset)
-            yield Records(records.keys, records.value, records.timestamp, offset, records.headers, records.order_time)
+            yield self.numbered(records)
+
+    def numbered(self, records: Records) -> Records:
+        """The next records, with their offsets."""
+        first = self._progress.next_offset
+        self._progress.next_offset += len(records)
+        self._progress.max_timestamp = max(self._progress.max_timestamp, int(records.timestamp.max()))
+        return replace(records, offset=np.arange(first, self._progress.next_offset))
 
     def _read(self, file: RepartitionFile) -> Iterator[Records]:
-        for batch in _ipc_batches(self._storage, file):
-            timestamp, order_time = (batch.column(name).to_numpy() for name in ("timestamp", ORDER_TIME))
-            keys, value, headers = KeyColumn.of(batch.column("key")), batch.column("value"), batch.column("headers")
-            yield Records(keys, value, timestamp, timestamp, headers, order_time)
+        yield from map(records_of, _ipc_batches(self._storage, file))
+
+
+def records_of(rows: pa.RecordBatch) -> Records:
+    """Rows of a repartition file (`statelib.task.sinks.RepartitionSink`); their offsets are not known yet."""
+    timestamp, order_time = (rows.column(name).to_numpy() for name in ("timestamp", ORDER_TIME))
+    keys, value, headers = KeyColumn.of(rows.column("key")), rows.column("value"), rows.column("headers")
+    return Records(keys, value, timestamp, timestamp, headers, order_time)
 
 
 def _ipc_batches(storage: Storage, file: RepartitionFile) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from statelib.documents.manifests import Staged
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.settings.max_future import NEVER_MS
 from statelib.storage import Storage
+from statelib.task.circle import run_circle
 from statelib.task.run import run_task
 from statelib.task.type_inference import topic_types
 from statelib.task.work import SourceFiles, TaskWork
@@ -22,7 +24,7 @@ from statelib.topics.future_records import latest_ms as latest_ms_of
 from statelib.topology.leading import path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
     from statelib.topology import Source, SubTopology, Topology
+
+
+RunStage = Callable[[Sequence["SubTopology"], list["TaskWork"]], Iterable["TaskOutcome"]]
+"""Does the tasks of a stage: of one sub-topology, or of those of a circle."""
 
 
 class Stages:
@@ -69,6 +75,7 @@ class Stages:
                 run=plan.run_id,
                 next_step="plan again, or go back to the topology of the plan",
             )
+        _check_circles(topology, plan)
         self._topology = topology
         self._plan = plan
         self._previous = previous
@@ -87,6 +94,11 @@ class Stages:
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """The stages, in the order in which they have to run."""
         return self._topology.sub_topologies
+
+    def name_of(self, stage: Sequence[SubTopology]) -> str:
+        """For whoever looks on: which one it is, of how many."""
+        number = next(at for at, one in enumerate(self._topology.stages) if one[0].index == stage[0].index)
+        return f"stage {number + 1} of {len(self._topology.stages)}"
 
     @property
     def restored(self) -> list[str]:
@@ -109,11 +121,11 @@ class Stages:
             return None
         return KeptOutcomes(self._warehouse, self._plan.job, self._plan.run_id, self._kept_as)
 
-    def outcomes(self, run_stage: Callable[[SubTopology, list[TaskWork]], Iterable[TaskOutcome]]) -> list[TaskOutcome]:
+    def outcomes(self, run_stage: RunStage) -> list[TaskOutcome]:
         """What all tasks of all stages make, or have made before.
 
         Args:
-            run_stage: Does the tasks of a stage that are left, all or none of them.
+            run_stage: Does the tasks of a stage that are left, all or none of them; those of a circle together.
 
         Returns:
             One for each task, in the order of the plan.
@@ -122,11 +134,13 @@ class Stages:
             HindstreamError: What ``run_stage`` has raised. If data is damaged, no earlier outcome is used again.
         """
         done: list[TaskOutcome] = []
-        for sub in self.sub_topologies:
-            works = self.works(sub, done)
+        for stage in self._topology.stages:
+            works = [work for sub in stage for work in self.works(sub, done)]
             left = [work for work in works if work.planned.task_id not in self.done_before]
+            if stage[0].returning and left:
+                left = works
             try:
-                made = {outcome.task_id: outcome for outcome in run_stage(sub, left)}
+                made = {outcome.task_id: outcome for outcome in run_stage(stage, left)}
             except CorruptedDataError:
                 if self._kept is not None:
                     self._kept.forget()
@@ -309,11 +323,37 @@ def replay_here(
     """
     began = clock()
 
-    def run_stage(_: SubTopology, works: list[TaskWork]) -> list[TaskOutcome]:
-        return [kept(work, run_task(work, attempt=attempt, clock=clock, spent=spent)) for work in works]
+    def run_stage(stage: Sequence[SubTopology], works: list[TaskWork]) -> list[TaskOutcome]:
+        if stage[0].returning:
+            made = run_circle(works, attempt=attempt, clock=clock)
+        else:
+            made = [run_task(work, attempt=attempt, clock=clock, spent=spent) for work in works]
+        return [kept(work, outcome) for work, outcome in zip(works, made, strict=True)]
 
     tasks = stages.outcomes(run_stage)
     return Staged(run_id=plan.run_id, tasks=tuple(tasks), seconds=clock() - began, done_before=len(stages.done_before))
+
+
+def _check_circles(topology: Topology, plan: Plan) -> None:
+    """Refuses what cannot be done where records come back: see `statelib.task.circle`.
+
+    Raises:
+        ConfigurationError: The run is one of those.
+    """
+    returning = sorted(topic for stage in topology.stages for topic in stage[0].returning)
+    refused = {
+        "a run that ends the input": plan.end_of_input == "seal",
+        "a repair that lets late records in": plan.leeway is not None,
+        "a store that is filled from history": bool(plan.evolution and plan.evolution.filled),
+    }
+    for what, is_asked_for in refused.items():
+        if returning and is_asked_for:
+            raise ConfigurationError(
+                f"there is no {what.removeprefix('a ')} where repartition topics form a circle: {', '.join(returning)}",
+                job=plan.job,
+                next_step="leave the option out, or break the circle with a copy:"
+                " table.to_stream().repartition().to_table()",
+            )
 
 
 def kept(work: TaskWork, outcome: TaskOutcome) -> TaskOutcome:

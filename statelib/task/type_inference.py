@@ -14,15 +14,16 @@ from statelib.stores.memory import MemoryBackend
 from statelib.task.graph import Graph
 from statelib.task.quarantine import Quarantine
 from statelib.task.sources import Progress, TopicSource, no_records
+from statelib.topology.leading import without_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
     from statelib.task.source_records import Records
     from statelib.topics.parquet.reader import PartitionReader
-    from statelib.topology import Source, Topology
+    from statelib.topology import Sink, Source, SubTopology, Topology
 
 
 def topic_types(
@@ -90,7 +91,7 @@ def _types_of(
     nodes: dict[str, Batch] = {}
     none = np.empty(0, np.int64)
     uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
-    for sub in topology.sub_topologies:
+    for sub in _in_passes(topology, topics):
         parts = [_nothing(source, readers, topics) for source in sub.all_sources]
         with Graph(sub, MemoryBackend(), clocks={}, semantics=semantics, only_wanted=only_wanted) as graph:
             nodes |= graph.forwarded_of_nothing(parts)
@@ -98,8 +99,41 @@ def _types_of(
         for sink in sub.all_sinks:
             batch = arrived[sink.name]
             key = batch.keys.type if sink.internal else archived_type(batch.keys.type)
-            topics[sink.topic] = pa.schema([("key", key), ("value", batch.value.type)])
+            types = pa.schema([("key", key), ("value", batch.value.type)])
+            _check_settled(sink, topics.get(sink.topic, types), types)
+            topics[sink.topic] = types
     return topics, nodes
+
+
+def _check_settled(sink: Sink, before: pa.Schema, now: pa.Schema) -> None:
+    """Refuses a circle whose records have other types each time that they come back."""
+    for name in ("key", "value"):
+        if before.field(name).type != now.field(name).type:
+            raise ConfigurationError(
+                f"what comes back through {sink.topic} has other types each time: its {name}s are"
+                f" {before.field(name).type}, then {now.field(name).type}",
+                node=sink.name,
+                next_step="bring them to one type with map() before the circle closes",
+            )
+
+
+def _in_passes(topology: Topology, topics: Mapping[str, pa.Schema]) -> Iterator[SubTopology]:
+    """The sub-topologies; those of a circle first as far as types are ``topics`` by then, at last whole.
+
+    Raises:
+        ConfigurationError: The types of a topic of a circle follow from nothing but the topic.
+    """
+    for stage in topology.stages:
+        returning = stage[0].returning
+        while unknown := returning.difference(topics):
+            yield from (part for sub in stage if (part := without_topics(sub, unknown)) is not None)
+            if unknown == returning.difference(topics):
+                raise ConfigurationError(
+                    f"the types of what comes back to it cannot be told: of {', '.join(sorted(unknown))}",
+                    node=next(source.name for sub in stage for source in sub.all_sources if source.topic in unknown),
+                    next_step="tell the types that a processor forwards: process(..., key_type=..., value_type=...)",
+                )
+        yield from stage
 
 
 def _nothing(source: Source, readers: Mapping[str, PartitionReader], types: Mapping[str, pa.Schema]) -> Records:

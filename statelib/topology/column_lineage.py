@@ -157,14 +157,17 @@ def _flows(topology: Topology) -> dict[str, Flow]:
     """By topic that is written, what is."""
     topics: dict[str, Flow] = {}
     nodes: dict[str, Flow] = {}
-    for sub in topology.sub_topologies:
+    stages = topology.stages
+    # What comes back in a circle is not known at first, and a step more of it each time.
+    passes = [sub for stage in stages for sub in stage * (len(stage) + 1 if stage[0].returning else 1)]
+    for sub in passes:
         in_order = turns(sub.nodes)
         found_in_stores = {node.name: turn for turn in in_order if is_shared(turn) for node in turn}
         for node in (node for turn in in_order for node in turn):
             parents = [nodes[parent] for parent in node.parents]
             match node:
                 case Source(internal=True):
-                    nodes[node.name] = topics[node.topic]
+                    nodes[node.name] = topics.get(node.topic) or _unknown([])
                 case Source():
                     nodes[node.name] = _source(node)
                 case Sink():

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from statelib.operators.processors.operator import Process
+from statelib.operators.stateless.merge import Merge
 from statelib.topology.nodes import Processor, Source
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from statelib.topology.nodes import Node
     from statelib.topology.topology import SubTopology, Topology
 
 
@@ -60,6 +62,23 @@ def path_to(
             found.append(leading_to(sub_topology, names))
             wanted.update(sub_topology.repartition_sources)
     return tuple(reversed(found))
+
+
+def without_topics(sub_topology: SubTopology, topics: Collection[str]) -> SubTopology | None:
+    """A sub-topology as far as it needs none of some topics, of a merge the other streams. None: nothing is left.
+
+    Args:
+        sub_topology: The sub-topology.
+        topics: That it reads.
+    """
+    kept: dict[str, Node] = {}
+    for node in sub_topology.nodes:
+        parents = tuple(parent for parent in node.parents if parent in kept)
+        if isinstance(node, Processor) and isinstance(node.spec, Merge) and parents:
+            kept[node.name] = replace(node, parents=parents)
+        elif len(parents) == len(node.parents) and not (isinstance(node, Source) and node.topic in topics):
+            kept[node.name] = node
+    return replace(sub_topology, nodes=tuple(kept.values())) if kept else None
 
 
 def _writers(sub_topology: SubTopology, stores: Collection[str]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from statelib.calls.names import check_name
@@ -17,12 +17,13 @@ from statelib.topology.describe import text_of
 from statelib.topology.lowering import lowered
 from statelib.topology.node_groups import global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
+from statelib.topology.stages import in_stages
 from statelib.topology.topics import check_topic
 from statelib.topology.windowed_keys import stateful_under_windowed_keys
 from statelib.topology.windowed_sources import check_windowed_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from statelib.stores.spec import StoreSpec
 
@@ -34,10 +35,12 @@ class SubTopology:
     Attributes:
         index: Its number, the first half of a task id.
         nodes: In the order in which a task runs them: parents before children.
+        returning: The repartition topics of the circle that it is in (`statelib.topology.stages`); none: it is in none.
     """
 
     index: int
     nodes: tuple[Node, ...]
+    returning: frozenset[str] = frozenset()
 
     @cached_property
     def all_sources(self) -> tuple[Source, ...]:
@@ -93,9 +96,9 @@ class Topology:
 
     Raises:
         ConfigurationError: Two nodes have the same name, a parent is unknown, a topic has two sources, has an invalid
-            name or number of partitions, repartition topics form a cycle or are joined with different numbers of
-            partitions, joined topics have windowed keys of different windows, an operator's parameters contradict each
-            other, or there is no source; or see `statelib.topology.lowering.lowered`.
+            name or number of partitions, repartition topics are joined with different numbers of partitions, joined
+            topics have windowed keys of different windows, an operator's parameters contradict each other, or there is
+            no source; or see `statelib.topology.lowering.lowered`.
 
     Attributes:
         declared: The nodes as they were given.
@@ -115,30 +118,28 @@ class Topology:
     @cached_property
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """In an order in which each comes after those whose repartition topics it reads."""
-        sub_topologies = self._in_order()
+        sub_topologies = tuple(sub for stage in self.stages for sub in stage)
         for sub in sub_topologies:
             _check_co_partitioned(sub, self._declared)
             check_windowed_sources(sub.nodes)
         return sub_topologies
 
-    def _in_order(self) -> tuple[SubTopology, ...]:
-        waiting = [SubTopology(0, group) for group in groups(self.nodes)]
-        ordered: list[SubTopology] = []
-        made: set[str] = set()
-        while waiting:
-            ready = [s for s in waiting if made.issuperset(s.repartition_sources)]
-            if not ready:
-                cycle = sorted(topic for s in waiting for topic in s.repartition_sources)
-                raise ConfigurationError(
-                    f"repartition topics form a cycle: {', '.join(cycle)}",
-                    next_step="where the cycle closes, continue with a copy: table.to_stream().repartition().to_table()"
-                    ", or write to a topic there and read it in another job",
-                )
-            chosen = ready[0]
-            waiting.remove(chosen)
-            ordered.append(replace(chosen, index=len(ordered)))
-            made.update(sink.topic for sink in chosen.all_sinks if sink.internal)
-        return tuple(ordered)
+    @cached_property
+    def stages(self) -> tuple[tuple[SubTopology, ...], ...]:
+        """The same, those together that run together: the members of a circle (`statelib.topology.stages`)."""
+        found = [SubTopology(0, group) for group in groups(self.nodes)]
+        reads = [{*sub.repartition_sources} for sub in found]
+        writes = [{sink.topic for sink in sub.all_sinks if sink.internal} for sub in found]
+        stages: list[tuple[SubTopology, ...]] = []
+        index = 0
+        for members in in_stages(reads, writes):
+            own = set[str]().union(*(writes[member] for member in members))
+            returning = frozenset(own & set[str]().union(*(reads[member] for member in members)))
+            in_order = sorted(members, key=partial(_comes_later, found, returning))
+            stage = [replace(found[m], index=index + at, returning=returning) for at, m in enumerate(in_order)]
+            stages.append(tuple(stage))
+            index += len(stage)
+        return tuple(stages)
 
     @cached_property
     def source_topics(self) -> tuple[str, ...]:
@@ -235,6 +236,7 @@ class Topology:
         """
         unknown = {topic for topic in sub.repartition_sources if topic not in known}
         writers = [s.index for s in self.sub_topologies if any(sink.topic in unknown for sink in s.all_sinks)]
+        writers = [writer for writer in writers if writer in tasks]  # others of a circle come later
         sources = [source.topic for source in sub.all_sources if not source.is_global]
         together = [known[topic] for topic in sources if topic in known]
         partitions = max(together or [tasks[writer] for writer in writers], default=0)
@@ -244,7 +246,13 @@ class Topology:
         """Of those topics that have as many partitions as another sub-topology has tasks, how many."""
         index_of = {node.name: sub.index for sub in self.sub_topologies for node in sub.nodes}
         sinks = (node for node in self.nodes if isinstance(node, Sink) and node.topic in topics)
-        return {sink.topic: tasks[index_of[sink.as_many_as]] for sink in sinks if sink.as_many_as is not None}
+        found = {sink.topic: index_of[sink.as_many_as] for sink in sinks if sink.as_many_as is not None}
+        return {topic: tasks[index] for topic, index in found.items() if index in tasks}
+
+
+def _comes_later(subs: Sequence[SubTopology], returning: Collection[str], number: int) -> bool:
+    """Whether a member of a circle reads nothing but the circle's topics: what it reads is not known at first."""
+    return all(source.topic in returning or source.is_global for source in subs[number].all_sources)
 
 
 def describe(topology: Topology) -> str:

@@ -43,7 +43,7 @@ def stateful_under_windowed_keys(nodes: Sequence[Node]) -> frozenset[str]:
     forwarded: dict[str, _Windowed] = {}
     in_topics: dict[str, _Windowed] = {}
     found = set()
-    for node in nodes:
+    for node in [*nodes, *nodes]:  # a source may come before the sink of its topic
         parents = [forwarded[parent] for parent in senders(node)]
         keys, carried = (max((of[part] for of in parents), default=0) for part in (0, 1))
         got = _Windowed(keys, carried)

@@ -8,7 +8,6 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
 - what several repartition topics bring to one place: in a live application their order is chance;
 - records of equal or falling time where a repartition topic meets other topics: there order is that of the source
   records' order times, the test driver's is that of arrival;
-- circles of repartition topics (a table joined with itself by a foreign key): refused here;
 - foreign-key joins of a table that changes more than once for one record: Kafka Streams drops answers to a row that has
   changed meanwhile;
 - deduplication, which Kafka Streams does not have; records of global tables behind the others, whose order is chance;
@@ -75,6 +74,7 @@ def _describe(making: Making, most: int) -> None:
     """Adds sources, steps and ends."""
     rng = making.rng
     making.windows_first = rng.random() < 0.6
+    making.realms.circles = rng.random() < 0.15
     topics = ["t0", "t1", "t2"][: rng.choice([1, 2, 2, 2, 3])]
     making.topics += topics
     if len(topics) > 1 and rng.random() < 0.1:

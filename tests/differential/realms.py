@@ -7,6 +7,8 @@ class Realms:
     """Realms are sub-topologies in the making: what meets makes one of two."""
 
     def __init__(self) -> None:
+        self.circles = False
+        """Whether repartition topics may form circles."""
         self._parent: list[int] = []  # of each realm, towards that which it was made one with
         self._externals: list[int] = []  # by realm: topics of the archive
         self._internals: list[int] = []  # by realm: repartition topics
@@ -49,8 +51,8 @@ class Realms:
         one, other = self.root(one), self.root(other)
         if one == other:
             return True
-        return self._internals[one] + self._internals[other] <= 1 and not (
-            self.leads(one, other) or self.leads(other, one)
+        return self._internals[one] + self._internals[other] <= 1 and (
+            self.circles or not (self.leads(one, other) or self.leads(other, one))
         )
 
     def leads(self, start: int, end: int) -> bool:

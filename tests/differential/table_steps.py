@@ -73,14 +73,12 @@ def foreign_key_join(making: Making) -> bool:
     right = left and making.one(
         "table",
         where=lambda made: (
-            not made.hidden
-            and (not made.windows or made.known is not None)
-            and realms.root(made.realm) != realms.root(left.realm)
+            not made.hidden and (not made.windows or made.known is not None) and _may_refer(realms, left, made)
         ),
     )
     if left is None or right is None or realms.is_fed_by_repartitions(right.realm):
         return False
-    if realms.leads(right.realm, left.realm):
+    if realms.leads(right.realm, left.realm) and not realms.circles:
         return False
     foreign = realms.behind(left.realm)
     realm = realms.behind(realms.meet(right.realm, foreign))
@@ -92,6 +90,13 @@ def foreign_key_join(making: Making) -> bool:
     return making.add(
         step, left, right, **like(left, realm=realm, is_text=True, versioned="retention" in store, known=None)
     )
+
+
+def _may_refer(realms: Realms, left: Made, right: Made) -> bool:
+    """Whether rows may refer to those of another table: no record changes both, or a changed row would be answered."""
+    if realms.circles:
+        return left.topics.isdisjoint(right.topics)
+    return realms.root(right.realm) != realms.root(left.realm)
 
 
 def group_by(making: Making) -> bool:

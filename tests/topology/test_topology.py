@@ -102,7 +102,6 @@ def test_records_with_a_changed_key_are_repartitioned_before_a_sink() -> None:
     [
         ([Source("a", "x"), Source("a", "y")], "two nodes have one name"),
         ([Source("a", "x"), Source("b", "x")], "read by two nodes"),
-        ([Source("a", "x"), Sink("b", ("a",), "x")], "repartition topics form a cycle: x-repartition"),
         ([Source("a", "x"), Processor("b", ("z",), Spec())], "parent z is not declared"),
         ([], "no source"),
     ],
@@ -149,15 +148,24 @@ def test_joined_repartition_topics_of_different_declared_numbers_are_refused_bef
         Topology(two_repartitions(3, 4))
 
 
-def test_a_cycle_of_repartition_topics_is_refused() -> None:
+def test_a_circle_of_repartition_topics_is_one_stage() -> None:
+    """Its first sub-topology is the one of which something is known."""
     nodes = [
-        Source("a", "r1", internal=True),
-        Sink("b", ("a",), "r2", internal=True),
         Source("c", "r2", internal=True),
         Sink("d", ("c",), "r1", internal=True),
+        Source("a", "r1", internal=True),
+        Source("in", "in"),
+        join("j", "a", "in"),
+        Sink("b", ("j",), "r2", internal=True),
+        Sink("on", ("j",), "r3", internal=True),
+        Source("e", "r3", internal=True),
+        Sink("out", ("e",), "out"),
     ]
-    with pytest.raises(ConfigurationError, match=r"cycle: r1, r2.*write to a topic there"):
-        Topology(nodes)
+    topology = Topology(nodes)
+    assert [[sub.index for sub in stage] for stage in topology.stages] == [[0, 1], [2]]
+    assert [stage[0].returning for stage in topology.stages] == [{"r1", "r2"}, set()]
+    assert topology.sub_topologies[0].sources == ("in",)
+    assert topology.partitions({"in": 3}) == {0: 3, 1: 3, 2: 3}
 
 
 def test_the_fingerprint_changes_with_every_parameter_and_with_nothing_else() -> None:

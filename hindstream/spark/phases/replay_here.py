@@ -9,15 +9,17 @@ import sys
 import time
 import traceback
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hindstream.console.progress import Progress
 from hindstream.runs import now_ms
 from hindstream.spark.tasks.unforeseen import unforeseen
 from statelib.errors.kinds import HindstreamError, RetryableError
-from statelib.task import kept, run_task
+from statelib.task import kept, run_circle, run_task
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from statelib.documents.manifests import TaskOutcome
     from statelib.job.job import Job
     from statelib.task import Stages, TaskWork
@@ -40,20 +42,34 @@ def replay_here(job: Job, stages: Stages) -> list[TaskOutcome]:
     """
     nonce = uuid.uuid4().hex[:8]
 
-    def run_stage(sub: SubTopology, works: list[TaskWork]) -> list[TaskOutcome]:
-        name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
+    def run_stage(stage: Sequence[SubTopology], works: list[TaskWork]) -> list[TaskOutcome]:
+        name = f"{job.name}, {stages.name_of(stage)}"
         with Progress(name, sum(work.records for work in works)) as progress:
-            return [_outcome(work, f"{nonce}-{n}", progress) for n, work in enumerate(works)]
+            if stage[0].returning:
+                return _outcomes(works, nonce, progress, run_circle) if works else []
+            return [
+                outcome
+                for n, work in enumerate(works)
+                for outcome in _outcomes([work], f"{nonce}-{n}", progress, _run_alone)
+            ]
 
     return stages.outcomes(run_stage)
 
 
-def _outcome(work: TaskWork, name: str, progress: Progress) -> TaskOutcome:
+def _run_alone(works: Sequence[TaskWork], **how: Any) -> list[TaskOutcome]:
+    return [run_task(work, **how) for work in works]
+
+
+def _outcomes(
+    works: Sequence[TaskWork], name: str, progress: Progress, run: Callable[..., list[TaskOutcome]]
+) -> list[TaskOutcome]:
+    """What some tasks make, one or those of a circle."""
+    first = works[0]
     for attempt in range(1, _ATTEMPTS + 1):
         began_at_ms = now_ms()
         try:
-            outcome = run_task(
-                work,
+            made = run(
+                works,
                 attempt=f"{name}-{attempt}-{os.getpid()}",
                 clock=time.perf_counter,
                 host=socket.gethostname(),
@@ -62,12 +78,13 @@ def _outcome(work: TaskWork, name: str, progress: Progress) -> TaskOutcome:
         except RetryableError as error:
             if attempt == _ATTEMPTS:
                 raise
-            _log.warning("%s: attempt %d at task %s failed: %s", work.job, attempt, work.planned.task_id, error)
+            _log.warning("%s: attempt %d at task %s failed: %s", first.job, attempt, first.planned.task_id, error)
         except HindstreamError:
             raise
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            raise unforeseen(error, work.planned.task_id, "above") from error
+            raise unforeseen(error, first.planned.task_id, "above") from error
         else:
-            return kept(work, outcome.model_copy(update={"began_at_ms": began_at_ms}))
+            began = [outcome.model_copy(update={"began_at_ms": began_at_ms}) for outcome in made]
+            return [kept(work, outcome) for work, outcome in zip(works, began, strict=True)]
     raise AssertionError  # the last attempt has returned or raised

@@ -6,7 +6,7 @@ import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from hindstream.spark.phases.spark_stage import run_stage
+from hindstream.spark.phases.spark_stage import run_circle_stage, run_stage
 from hindstream.spark.placement import standbys
 from hindstream.spark.placement.round import elsewhere, place_run, restores
 from hindstream.spark.session.session import spark_context
@@ -14,6 +14,8 @@ from hindstream.spark.tasks.works import carry_user_code
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from statelib.documents.manifests import TaskOutcome
     from statelib.documents.plans import Plan
     from statelib.job.job import Job
@@ -39,8 +41,10 @@ def replay_on_spark(job: Job, plan: Plan, warehouse: Storage, settings: Settings
         if not restores(placement, stages.restored):
             copies.close()  # nothing is fetched: copies may be made beside the tasks
 
-        def run(sub: SubTopology, works: list[TaskWork]) -> list[TaskOutcome]:
-            name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
+        def run(stage: Sequence[SubTopology], works: list[TaskWork]) -> list[TaskOutcome]:
+            name = f"{job.name}, {stages.name_of(stage)}"
+            if stage[0].returning:
+                return run_circle_stage(context, works, name=name)
             return run_stage(context, works, name=name, placement=placement)
 
         outcomes = stages.outcomes(run)

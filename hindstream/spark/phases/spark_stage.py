@@ -1,7 +1,8 @@
-"""Runs the tasks of one sub-topology as one Spark stage."""
+"""Runs the tasks of one sub-topology as one Spark stage, those of a circle as one Spark task."""
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 import uuid
@@ -14,7 +15,7 @@ from hindstream.spark.tasks.told import tell
 from hindstream.spark.tasks.works import Work, run_works
 from statelib.documents.manifests import TaskOutcome
 from statelib.placement.process import process_id
-from statelib.task import kept, run_task
+from statelib.task import kept, run_circle, run_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,17 @@ def run_stage(
     return [outcomes[work.planned.task_id] for work in works]
 
 
+def run_circle_stage(context: SparkContext, works: Sequence[TaskWork], *, name: str) -> list[TaskOutcome]:
+    """Runs the tasks of a circle together, in one Spark task. Args, result and errors as of `run_stage`."""
+    if not works:
+        return []
+    first = works[0]
+    do = partial(_circle_replayed, tuple(works))
+    work = Work(first.job, first.run_id, first.planned.task_id, first.settings.state_dir, do)
+    (made,) = run_works(context, [work], name=name, records=sum(work.records for work in works))
+    return [TaskOutcome.model_validate(outcome) for outcome in json.loads(made)]
+
+
 def work_on(work: TaskWork, *, on_cluster: bool = False) -> Work:
     """The replay of one task's slice; makes a `TaskOutcome` as JSON.
 
@@ -59,6 +71,16 @@ def work_on(work: TaskWork, *, on_cluster: bool = False) -> Work:
     """
     do = partial(_replayed, work, on_cluster=on_cluster)
     return Work(work.job, work.run_id, work.planned.task_id, work.settings.state_dir, do)
+
+
+def _circle_replayed(works: Sequence[TaskWork], attempt: str) -> bytes:
+    began_at_ms = now_ms()
+    made = run_circle(works, attempt=attempt, clock=time.perf_counter, host=socket.gethostname(), told=tell)
+    outcomes = [
+        kept(work, outcome.model_copy(update={"began_at_ms": began_at_ms}))
+        for work, outcome in zip(works, made, strict=True)
+    ]
+    return json.dumps([outcome.model_dump(mode="json") for outcome in outcomes]).encode()
 
 
 def _replayed(work: TaskWork, attempt: str, *, on_cluster: bool) -> bytes:

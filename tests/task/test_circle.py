@@ -1,0 +1,203 @@
+"""Topologies whose repartition topics form a circle: a record comes back before the next one is taken up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib import Materialized, Processor, StreamsBuilder, per_record
+from statelib.errors.kinds import ConfigurationError
+from statelib.task import circle
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.topology import Topology
+
+PERSON = pa.struct([("name", pa.string()), ("boss", pa.string())])
+TYPES = (pa.string(), PERSON)
+KEYS = ["a", "b", "c", "d"]
+PEOPLE = st.lists(
+    st.tuples(
+        st.sampled_from(KEYS),
+        st.one_of(st.none(), st.tuples(st.sampled_from(["Ann", "Bob"]), st.sampled_from([None, *KEYS]))),
+        st.integers(0, 3),
+    ),
+    max_size=20,
+)
+"""Key, name and boss, and how much later than the one before."""
+
+
+def bosses() -> Topology:
+    """A table that refers to itself."""
+    builder = StreamsBuilder("app")
+    people = builder.table("people", Materialized.as_("people"))
+    named = people.left_join(people, {"name": "left.name", "boss": "right.name"}, foreign_key="boss")
+    named.to_stream().to("named")
+    return builder.build()
+
+
+def rows_of(people: list[Any]) -> list[Any]:
+    now, rows = 1_000, []
+    for key, value, later in people:
+        now += later
+        rows.append((key, None if value is None else dict(zip(("name", "boss"), value, strict=True)), now))
+    return rows
+
+
+def replayed(folder: Path, topology: Topology, rows: list[Any], cuts: list[int], **settings: Any) -> Pipeline:
+    pipeline = Pipeline(folder, topology, **settings)
+    pipeline.archive("people", rows, TYPES, 2)
+    for cut in [*sorted(cuts), None]:
+        pipeline.run(cut)
+    return pipeline
+
+
+def last_of_each(pipeline: Pipeline, topic: str) -> dict[Any, Any]:
+    return {key: value for _, _, key, value, _ in pipeline.output_if_present(topic)}
+
+
+@given(people=PEOPLE, cuts=st.lists(st.integers(1_000, 1_060), max_size=3), batch_records=st.sampled_from([1, 3, 100]))
+def test_a_table_that_refers_to_itself(
+    tmp_path_factory: pytest.TempPathFactory, people: list[Any], cuts: list[int], batch_records: int
+) -> None:
+    """Whatever the slices and batches are, the same bytes; and in the end each row has the name of its boss."""
+    rows, folder = rows_of(people), tmp_path_factory.mktemp("circle")
+    whole = replayed(folder / "whole", bosses(), rows, [])
+    cut = replayed(folder / "cut", bosses(), rows, cuts, batch_records=batch_records, memory_budget_bytes=1)
+    assert cut.output_if_present("named") == whole.output_if_present("named")
+    assert not rows or cut.state() == whole.state()
+    latest = {key: value for key, value, _ in rows}
+    expected = {
+        key: value and {"name": value["name"], "boss": (latest.get(value["boss"]) or {}).get("name")}
+        for key, value in latest.items()
+    }
+    made = last_of_each(whole, "named")
+    assert {key: made.get(key) for key in expected} == expected
+
+
+def counting_down(*, counted: bool = False) -> Topology:
+    """What is written comes back, one less, until nothing is left."""
+    builder = StreamsBuilder("app")
+    all_ = builder.stream("in").merge(builder.stream("again"))
+    all_.filter(per_record(lambda value: value > 0, pa.bool_(), "value")).map(
+        per_record(lambda key: key[1:] + key[:1], pa.string(), "key"), per_record(_less, pa.int64(), "value")
+    ).to("again")
+    all_.to("out")
+    if counted:
+        all_.group_by_key().count(Materialized.as_("counts"))
+    return builder.build()
+
+
+def _less(value: int) -> int:
+    return value - 1
+
+
+@given(
+    numbers=st.lists(st.tuples(st.sampled_from(["ab", "bc", "abc"]), st.integers(-1, 4)), max_size=12),
+    cuts=st.lists(st.integers(1_000, 1_012), max_size=2),
+)
+def test_a_stream_that_comes_back_to_itself(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[tuple[str, int]], cuts: list[int]
+) -> None:
+    pipeline = Pipeline(tmp_path_factory.mktemp("down"), counting_down(), batch_records=4)
+    pipeline.archive("in", [(*row, 1_000 + at) for at, row in enumerate(numbers)], (pa.string(), pa.int64()), 2)
+    for cut in [*sorted(cuts), None]:
+        pipeline.run(cut)
+    expected = []
+    for at, (key, value) in enumerate(numbers):
+        expected.append((key, value, 1_000 + at))
+        for less in range(value - 1, -1, -1):
+            key = key[1:] + key[:1]  # noqa: PLW2901
+            expected.append((key, less, 1_000 + at))
+    made = sorted(pipeline.output_if_present("out"), key=lambda row: (row[4], -row[3]))
+    assert [row[2:] for row in made] == expected
+
+
+def joined_with_its_own_aggregate() -> Topology:
+    """Each record finds what those before it have made of the group that it names."""
+    builder = StreamsBuilder("app")
+    stream = builder.stream("people")
+    sizes = stream.group_by("value.boss").count()
+    stream.left_join(sizes, {"name": "left.name", "size": "right"}).to("sized")
+    return builder.build()
+
+
+def test_a_record_finds_what_those_before_it_have_made(tmp_path: Path) -> None:
+    rows = [("a", {"name": "1", "boss": "a"}, 1_000), ("a", {"name": "2", "boss": "b"}, 1_000),
+            ("a", {"name": "3", "boss": "a"}, 1_000), ("b", {"name": "4", "boss": "a"}, 1_001)]  # fmt: skip
+    pipeline = replayed(tmp_path, joined_with_its_own_aggregate(), rows, [1_001])
+    sizes = {row[3]["name"]: row[3]["size"] for row in pipeline.output("sized")}
+    assert sizes == {"1": None, "2": 1, "3": 1, "4": 1}
+
+
+def test_records_without_end_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circle, "MOST_PASSED_ON", 50)
+    builder = StreamsBuilder("app")
+    builder.stream("people").merge(builder.stream("again")).to("again")
+    with pytest.raises(ConfigurationError, match="caused 50 others in a circle.*no end.*filter") as caught:
+        replayed(tmp_path, builder.build(), [("a", None, 1_000)], [])
+    assert {"task", "topics"} <= caught.value.place.keys()
+
+
+class Echo(Processor):
+    def process(self, record: Any) -> None:
+        self.context.forward(record)
+
+
+def test_types_that_follow_from_nothing_but_themselves_are_asked_for(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    builder.stream("again").process(Echo).to("again")
+    builder.stream("people").to("out")
+    with pytest.raises(ConfigurationError, match="types of what comes back.*again-repartition.*value_type"):
+        replayed(tmp_path, builder.build(), [("a", None, 1_000)], [])
+
+
+def test_types_that_differ_each_time_are_refused(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    wrapped = builder.stream("people").merge(builder.stream("again")).map_values({"name": "name", "boss": "value.boss"})
+    wrapped.map_values({"name": "value"}).to("again")
+    with pytest.raises(ConfigurationError, match="differ in type|other types each time"):
+        replayed(tmp_path, builder.build(), [("a", None, 1_000)], [])
+
+
+def test_a_circle_is_not_sealed(tmp_path: Path) -> None:
+    pipeline = Pipeline(tmp_path, bosses())
+    pipeline.archive("people", [("a", None, 1_000)], TYPES, 2)
+    with pytest.raises(ConfigurationError, match="run that ends the input where repartition topics form a circle"):
+        pipeline.run(end_of_input="seal")
+
+
+def test_a_store_in_a_circle_is_not_filled_from_history(tmp_path: Path) -> None:
+    pipeline = Pipeline(tmp_path, counting_down())
+    pipeline.archive("in", [("ab", 2, 1_000)], (pa.string(), pa.int64()), 2)
+    pipeline.run()
+    pipeline.topology = counting_down(counted=True)
+    pipeline.archive("in", [("ab", 2, 2_000)], (pa.string(), pa.int64()), 2)
+    with pytest.raises(ConfigurationError, match="store that is filled from history where repartition topics form"):
+        pipeline.run(fill_stores=["counts"])
+
+
+def test_tasks_of_a_circle_are_done_together_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = Pipeline(tmp_path, bosses(), code="of the job")
+    pipeline.archive("people", rows_of([(key, ("Ann", "a"), 1) for key in KEYS]), TYPES, 2)
+    planned = pipeline.plan()
+
+    def one_fails(task: Any, *arguments: Any) -> Any:
+        if task.work.planned.partition == 1:
+            raise RuntimeError("at the second task")
+        return finish(task, *arguments)
+
+    finish = circle._Member.finish
+    monkeypatch.setattr(circle._Member, "finish", one_fails)
+    with pytest.raises(RuntimeError, match="at the second task"):
+        pipeline.replay(planned)
+    monkeypatch.setattr(circle._Member, "finish", finish)
+    staged = pipeline.replay(planned)
+    assert staged.done_before == 0
+    assert pipeline.replay(planned).done_before == len(planned.tasks)
