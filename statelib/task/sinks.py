@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _TIME = pa.timestamp("ms", "UTC")
 
+_ROWS_TOGETHER = 1_024
+
 CAUSE = "cause"
 """The column of a repartition file that tells the sequence of the source record, in the task, that caused the row."""
 
@@ -238,20 +240,34 @@ class RepartitionSink:
 
 
 class _RepartitionWriter:
-    """One file of a repartition topic."""
+    """One file of a repartition topic. Batches of few rows are written together: each costs a kilobyte."""
 
     def __init__(self, storage: Storage, path: str, schema: pa.Schema) -> None:
         self._storage = storage
         self._path = path
         self._rows = 0
+        self._small: list[pa.RecordBatch] = []
+        self._small_rows = 0
         self._output = DigestingOutput(storage.open_output(path))
         self._stream = pa.ipc.new_stream(self._output, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def write(self, rows: pa.RecordBatch) -> None:
         self._rows += len(rows)
-        self._stream.write_batch(rows)
+        if not self._small and len(rows) >= _ROWS_TOGETHER:
+            self._stream.write_batch(rows)
+            return
+        self._small.append(rows)
+        self._small_rows += len(rows)
+        if self._small_rows >= _ROWS_TOGETHER:
+            self._write_small()
+
+    def _write_small(self) -> None:
+        for rows in pa.Table.from_batches(self._small).combine_chunks().to_batches() if self._small else ():
+            self._stream.write_batch(rows)
+        self._small, self._small_rows = [], 0
 
     def close(self, topic: str, partition: int) -> RepartitionFile:
+        self._write_small()
         self._stream.close()
         self._output.close()
         return RepartitionFile(
