@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tests.differential.making import like
 
 if TYPE_CHECKING:
-    from tests.differential.making import Making
+    from tests.differential.making import Made, Making
+    from tests.differential.realms import Realms
 
 
 def map_values(making: Making) -> bool:
