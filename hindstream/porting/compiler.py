@@ -63,5 +63,5 @@ def _compile(source: Path, class_path: Sequence[Path], java: Path, repository: R
     if done.returncode:
         said = (done.stderr + done.stdout).strip()[:_LONGEST]
         what = f"{source.name} cannot be compiled for the application's class path: {said}"
-        step = "give the whole class path (--class-path 'lib/*'); Kafka Streams has to be 2.4 or later"
+        step = "give the whole class path (--class-path 'lib/*'); Kafka Streams has to be 2.8 or later"
         raise ConfigurationError(what, next_step=step)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_TRIES = 400
+_FIRST = 64
 
 
 def smallest(
@@ -57,7 +58,10 @@ class _Tries:
 
 def _first_ones(places: NDArray[np.int64], tries: _Tries) -> NDArray[np.int64]:
     """As few of the first ones as possible, provided that more of them always show it, too."""
-    low, high = 0, len(places)  # the first `high` show it
+    low, high = 0, _FIRST  # the first `high` show it: mostly few of many do
+    while high < len(places) and not tries.shows(places[:high]):
+        low, high = high, 2 * high
+    high = min(high, len(places))
     while high - low > 1:
         middle = (low + high) // 2
         if tries.shows(places[:middle]):

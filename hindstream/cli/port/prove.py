@@ -151,7 +151,9 @@ def _sentences(found: _Found) -> Iterator[str]:
         yield "This is explained: records of equal time come in another order from one topic than from the other, and"
         yield "the application's own answer depends on that (docs/semantics.md: several topics of one task)."
     elif proof.smallest is not None and proof.smallest.semantics != "kip":
-        yield f"With --set semantics=kafka-4.3 {counted(proof.unexplained, 'record differs', 'records differ')}, too."
+        gone = proof.compared.differing - proof.unexplained
+        differ = counted(proof.unexplained, "record differs", "records differ")
+        yield f"With --set semantics=kafka-4.3 {differ}{': the others are explained' if gone else ', too'}."
 
 
 def _sink_sentence(sink: SinkComparison) -> str:

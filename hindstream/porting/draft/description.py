@@ -9,6 +9,7 @@ from typing import Literal
 from statelib.errors.kinds import ConfigurationError
 
 _NODE = re.compile(r"^\s*(Source|Processor|Sink):\s+(\S+) \((topics?|stores|extractor class): (.*)\)\s*$")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _ARROW = re.compile(r"^\s*(-->|<--) (.*)$")
 _PART = re.compile(r"Sub-topology: (\d+)(.*)$")
 _NUMBER = re.compile(r"-(\d{10})(?!\d)|-(\d{10})(?=\d+$)")
@@ -74,7 +75,8 @@ def read_description(text: str) -> dict[str, Node]:
         elif found := _NODE.match(line):
             names = tuple(filter(None, found[4].strip("[]").split(", ")))
             is_stores = found[3] == "stores"
-            topics = () if is_stores or found[3].startswith("extractor") or "*" in found[4] else names
+            is_pattern = found[1] == "Source" and not found[4].startswith("[")
+            topics = () if is_stores or is_pattern or found[3].startswith("extractor") else names
             last = Node(
                 found[1],  # type: ignore[arg-type]
                 found[2],
@@ -87,6 +89,10 @@ def read_description(text: str) -> dict[str, Node]:
         elif last is not None and (found := _ARROW.match(line)):
             names_ = [] if found[2].strip() == "none" else [name.strip() for name in found[2].split(",")]
             (last.children if found[1] == "-->" else last.parents).extend(names_)
+    named = [name for node in nodes.values() for name in (node.name, *node.topics, *node.stores)]
+    if strange := next((name for name in named if not _NAME.fullmatch(name)), None):
+        step = "give the text that Topology.describe() prints: names have letters, digits, '.', '_' and '-'"
+        raise ConfigurationError(f"this is no description of a topology: {strange} is no name", next_step=step)
     unknown = {name for node in nodes.values() for name in (*node.children, *node.parents)} - nodes.keys()
     if not nodes or unknown:
         what = f"the text names {', '.join(sorted(unknown))}, and has no such node" if unknown else "there is no node"

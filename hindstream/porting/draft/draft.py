@@ -7,7 +7,10 @@ too low a number, numbers are used up before: reading a topic again counts, and 
 from __future__ import annotations
 
 import difflib
+import runpy
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindstream.porting.draft.description import is_generated, number_of, read_description
@@ -66,14 +69,14 @@ def draft(description: str, knowledge: Knowledge, name: str) -> Draft:
 
 def _run(text: str) -> tuple[dict[str, Any], str]:
     """What the file defines; or why it cannot be run."""
-    module: dict[str, Any] = {"__name__": "draft"}
-    try:
-        exec(compile(text, "draft.py", "exec"), module)  # noqa: S102 - it was written here
-        if isinstance(module.get("job"), Job):
-            return module, ""
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with it is told, and left to a person
-        return module, f"{type(error).__name__}: {error}"
-    return module, "it defines no job"
+    with tempfile.TemporaryDirectory(prefix="hindstream-draft-") as folder:
+        file = Path(folder) / "draft.py"
+        file.write_text(text, encoding="utf-8")
+        try:
+            module = runpy.run_path(str(file))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it is told, and left to a person
+            return {}, f"{type(error).__name__}: {error}".replace(f"{folder}/", "")
+    return module, "" if isinstance(module.get("job"), Job) else "it defines no job"
 
 
 def _first_behind(recognised: Recognised, module: dict[str, Any]) -> tuple[int, int] | None:

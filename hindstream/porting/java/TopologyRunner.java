@@ -43,7 +43,7 @@ import org.apache.kafka.streams.test.TestRecord;
  * Runs an application's topology in Kafka Streams' TopologyTestDriver, until its standard input ends.
  *
  * <p>Arguments: a file of properties (empty: none), a folder for state. What is said over the standard streams is in
- * hindstream/porting/protocol.py. It needs nothing but Kafka Streams and its test utilities, 2.4 or later, and a Java
+ * hindstream/porting/protocol.py. It needs nothing but Kafka Streams and its test utilities, 2.8 or later, and a Java
  * of 11 or later.
  */
 public final class TopologyRunner {

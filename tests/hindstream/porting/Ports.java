@@ -12,6 +12,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
@@ -192,6 +193,50 @@ public final class Ports {
         .branch((key, value) -> value > 5, org.apache.kafka.streams.kstream.Branched.withConsumer(some ->
             some.to("some", Produced.with(TEXT, NUMBER))));
     return port.builder.build();
+  }
+
+  public static Topology global() {
+    Ports port = new Ports();
+    GlobalKTable<String, Long> places =
+        port.builder.globalTable("weather", Consumed.with(TEXT, NUMBER), Materialized.as("places"));
+    return port.to(port.flights.join(places, (key, value) -> "k" + value % 7, (left, right) -> 1000 * left + right));
+  }
+
+  public static Topology outer() {
+    Ports port = new Ports();
+    KStream<String, Long> others = port.builder.stream("weather", Consumed.with(TEXT, NUMBER));
+    JoinWindows within = JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(5), GRACE);
+    StreamJoined<String, Long, Long> with = StreamJoined.with(TEXT, NUMBER, NUMBER);
+    return port.to(port.flights.outerJoin(others, Ports::sum, within, with));
+  }
+
+  private static Long sum(Long left, Long right) {
+    return 1000 * (left == null ? 99 : left) + (right == null ? 99 : right);
+  }
+
+  public static Topology outerTables() {
+    Ports port = new Ports();
+    KTable<String, Long> flights = port.flights.toTable(kept());
+    return port.to(flights.outerJoin(port.weather(), Ports::sum, kept()).toStream());
+  }
+
+  public static Topology readBack() {
+    Ports port = new Ports();
+    port.flights.filter((key, value) -> value > 3).to("large", Produced.with(TEXT, NUMBER));
+    return port.to(port.builder.stream("large", Consumed.with(TEXT, NUMBER)).mapValues(value -> value * 2));
+  }
+
+  public static Topology chosen() {
+    Ports port = new Ports();
+    port.flights.to((key, value, context) -> value > 5 ? "out" : "some", Produced.with(TEXT, NUMBER));
+    return port.builder.build();
+  }
+
+  public static Topology limited() {
+    Ports port = new Ports();
+    Suppressed<String> calm =
+        Suppressed.untilTimeLimit(Duration.ofMillis(20), Suppressed.BufferConfig.unbounded());
+    return port.to(port.grouped().reduce((old, value) -> value, kept()).suppress(calm).toStream());
   }
 
   public static Topology unfolded() {

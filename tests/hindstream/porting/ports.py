@@ -37,6 +37,10 @@ def ms(count: int) -> timedelta:
     return timedelta(milliseconds=count)
 
 
+OUTER = per_record(
+    lambda left, right: 1000 * (99 if left is None else left) + (99 if right is None else right),
+    pa.int64(), "left", "right",
+)  # fmt: skip
 SIZE, GRACE = ms(40), ms(30)
 WINDOWS = TimeWindows.of_size_and_grace(SIZE, GRACE)
 SESSIONS = SessionWindows.of_inactivity_gap_and_grace(ms(12), GRACE)
@@ -44,7 +48,7 @@ CLOSED = Suppressed.until_window_closes(BufferConfig.unbounded())
 SWAPPED = JoinWindows.of_time_difference_and_grace(ms(5), GRACE).before(ms(9))
 WITHIN = JoinWindows.of_time_difference_and_grace(ms(5), GRACE).after(ms(9))
 
-Build = Callable[[StreamsBuilder], KStream]
+Build = Callable[[StreamsBuilder], KStream | None]
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,9 @@ class Port:
 
     def job(self, *, right: bool = True) -> Job:
         builder = StreamsBuilder("port")
-        (self.right if right else self.wrong)(builder).to("out")
+        results = (self.right if right else self.wrong)(builder)
+        if results is not None:
+            results.to("out")
         return Job("port", builder.build())
 
 
@@ -118,6 +124,38 @@ def once(interval_ms: int) -> Build:
     return lambda builder: flights(builder).deduplicate_by_key_value("value", ms(interval_ms))
 
 
+def global_table(divisor: int) -> Build:
+    return lambda builder: flights(builder).join(builder.global_table("weather"), key_of(divisor), BOTH)
+
+
+def outer_streams(how: str) -> Build:
+    within = JoinWindows.of_time_difference_and_grace(ms(5), GRACE)
+    return lambda builder: getattr(flights(builder), how)(builder.stream("weather"), OUTER, within)
+
+
+def outer_tables(how: str) -> Build:
+    return lambda builder: getattr(flights(builder).to_table(), how)(weather(builder), OUTER).to_stream()
+
+
+def read_back(least: int) -> Build:
+    def build(builder: StreamsBuilder) -> KStream:
+        flights(builder).filter(least < VALUE).to("large")
+        return builder.stream("large").map_values(pc.multiply(VALUE, 2))
+
+    return build
+
+
+def chosen(most: int) -> Build:
+    topic = per_record(lambda value: "out" if value > most else "some", pa.string(), "value")
+    return lambda builder: flights(builder).to(topic, topics=["out", "some"])
+
+
+def limited(limit_ms: int) -> Build:
+    calm = Suppressed.until_time_limit(ms(limit_ms), BufferConfig.unbounded())
+    latest = lambda old, new: new  # noqa: E731 - a mapper
+    return lambda builder: flights(builder).group_by_key().reduce(latest).suppress(calm).to_stream()
+
+
 EXTRACTED = Consumed().with_timestamp_extractor(
     per_record(lambda value, timestamp: timestamp - 5 * value, pa.int64(), "value", "timestamp")
 )
@@ -166,6 +204,14 @@ PORTS = (
     Port("branches in another order", "Ports::branched", branched(10, 5), branched(5, 10)),
     Port("values that make nothing", "Ports::unfolded", unfolded(3), unfolded(2)),
     Port("another rounding", "Ports::mapped", mapped(lambda value: value // 2), mapped(lambda value: round(value / 2))),
+    Port("another key of a global table", "Ports::global", global_table(7), global_table(6)),
+    Port("a left join of streams in place of an outer one", "Ports::outer", outer_streams("outer_join"),
+         outer_streams("left_join")),
+    Port("a left join of tables in place of an outer one", "Ports::outerTables", outer_tables("outer_join"),
+         outer_tables("left_join")),
+    Port("another filter before a topic that is read back", "Ports::readBack", read_back(3), read_back(4)),
+    Port("another choice of topics", "Ports::chosen", chosen(5), chosen(6)),
+    Port("another time limit", "Ports::limited", limited(20), limited(30)),
     Port("the deduplication forgets", "Ports::ONCE", once(10_000), once(20)),
 )  # fmt: skip
 """More than twenty mistakes."""

@@ -33,7 +33,10 @@ MOST_RECORDS = 6
 
 SHRUNK = 4
 """How many mistakes are made small in short tests."""
-EXPLAINED = {"Ports::sessions": "sessions out of retention"}
+EXPLAINED = {
+    "Ports::sessions": "sessions out of retention",
+    "Ports::outer": "left and outer join of two streams: results of unmatched records",
+}
 """Where the shipped library does other than the KIPs promise, by topology."""
 
 ALL, EXACT = Wanted(), Rules()
