@@ -62,6 +62,10 @@ SHIPPED = (
         "`until_window_closes` after sessions or sliding windows",
         lambda node: _is_final(node) and isinstance(node.spec.windows, SessionWindows | SlidingWindows),  # type: ignore[attr-defined]
     ),
+    Reason("emit on window close (KIP-825)", lambda node: "emit" in node.spec.describe()),
+    Reason(
+        "windows of cogrouped streams: what is late", lambda node: len(node.parents) > 1 and _has_store(node, "window")
+    ),
     Reason("`until_window_closes` after `until_time_limit`", lambda node: _is_final(node) and node.spec.held_ms > 0),  # type: ignore[attr-defined]
     Reason("sessions out of retention", lambda node: isinstance(node.spec, SessionAggregate)),
     Reason("sliding windows out of retention", lambda node: isinstance(node.spec, SlidingAggregate)),

@@ -36,6 +36,31 @@ class Aggregations(Statements):
         self._made[node.name] = Made(variable, "table", node.stores)
         return True
 
+    def _cogrouped(self, node: Node, _: str) -> bool:
+        """Several streams that are aggregated into one table: a node for each, and one behind them."""
+        merge = self._nodes[node.children[0]] if len(node.children) == 1 else node
+        sides = sorted((self._nodes[name] for name in merge.parents), key=lambda side: side.number or 0)
+        if merge is node or not all(self._is_ready(side) for side in sides):
+            return False
+        variable = self._variable(self._title(node))
+        for number, side in enumerate(sides):
+            grouped, function = f"{self._made[side.parents[0]].variable}.group_by_key()", f"{side.name}: the aggregator"
+            call = f"{grouped}.cogroup(" if not number else f"{variable}_streams.cogroup({grouped}, "
+            self._line(f'{f"{variable}_streams = " if not number else ""}{call}todo("{function}"))')
+        windows, functions = self._knows.windows(node.name), ["the initial value"]
+        if windows:
+            self._use("timedelta", windows.partition(".")[0])
+            functions += ["the merger of two sessions"] if windows.startswith("SessionWindows") else []
+        elif not self._knows.processors:
+            self._comment(f"if {node.name} is of windows: .windowed_by(...) before aggregate_with(), which is not told")
+        todos = [f'todo("{merge.name}: {what}")' for what in functions]
+        arguments = [*todos, "pa.string()", *self._materialized(node), *self._named(merge)]
+        windowed = f".windowed_by({windows})" if windows else ""
+        call = f"{variable}_streams{windowed}.aggregate_with({', '.join(arguments)})"
+        self._assign(variable, call, *sides, merge)
+        self._made |= {one.name: Made(variable, "table", node.stores) for one in (*sides, merge)}
+        return True
+
     def _regrouped(self, node: Node, _: str) -> bool:
         """A table whose rows are grouped: the aggregations behind it are made of it."""
         parent = self._made[node.parents[0]]

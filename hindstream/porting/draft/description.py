@@ -47,12 +47,12 @@ class Node:
     @property
     def number(self) -> int | None:
         """The number in a name that was generated; None: somebody has given it, or it has its split's."""
-        return number_of(self.name) if re.fullmatch(r"K(STREAM|TABLE)-[A-Z-]+-\d{10}", self.name) else None
+        return number_of(self.name) if re.fullmatch(r"(COGROUP)?K(STREAM|TABLE)-[A-Z-]+-\d{10}", self.name) else None
 
 
 def is_generated(name: str) -> bool:
     """Whether a node's name was generated, or a branch's with its number behind."""
-    return re.fullmatch(r"K(STREAM|TABLE)-[A-Z-]+-\d{10,}", name) is not None
+    return re.fullmatch(r"(COGROUP)?K(STREAM|TABLE)-[A-Z-]+-\d{10,}", name) is not None
 
 
 def number_of(name: str) -> int | None:

@@ -7,6 +7,7 @@ too low a number, numbers are used up before: reading a topic again counts, and 
 from __future__ import annotations
 
 import difflib
+import re
 import runpy
 import tempfile
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from hindstream.porting.draft.statements import Recognised
 
 _MOST_TRIES = 40
+_READS = re.compile(r' = builder\.stream\((\[[^]]*\]|"[^"]*")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +95,17 @@ def _first_behind(recognised: Recognised, module: dict[str, Any]) -> tuple[int, 
 
 def _counting(recognised: Recognised, counts: dict[int, int]) -> Recognised:
     """With lines that use up numbers."""
-    stream = next((line.split("(")[1].split(",")[0].rstrip(")") for line in recognised.lines if _reads(line)), None)
-    if not counts or stream is None:
+    read = next((found for line in recognised.lines if (found := _READS.search(line))), None)
+    if not counts or read is None:
         return recognised
     lines = []
     for number, line in enumerate(recognised.lines):
         if number in counts:
             of = "a number" if counts[number] == 1 else f"{counts[number]} numbers"
             lines.append(f"# TODO: the application has counted {of} here for what the text does not show")
-            lines += [f"builder.stream({stream})"] * counts[number]
+            lines += [f"builder.stream({read[1]})"] * counts[number]
         lines.append(line)
     return replace(recognised, lines=lines)
-
-
-def _reads(line: str) -> bool:
-    return " = builder.stream(" in line
 
 
 def _diff(wanted: str, described: str) -> list[str]:

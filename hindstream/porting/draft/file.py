@@ -76,6 +76,8 @@ def wrapped(line: str) -> str:
         if not in_text:
             begin = place + 1 if letter == "(" and not depth else begin
             depth += (letter in "([{") - (letter in ")]}")
+    if line[begin:-1].strip() == "":
+        return line
     arguments = "".join(f"    {argument},\n" for argument in _arguments(line[begin:-1]))
     return f"{line[:begin]}\n{arguments})"
 

@@ -33,7 +33,8 @@ _OF_NAME = {
     "KSTREAM-TRANSFORMVALUES": "process_values", "KTABLE-TOSTREAM": "to_stream", "KSTREAM-TOTABLE": "to_table",
     "KSTREAM-AGGREGATE": "aggregate", "KSTREAM-REDUCE": "reduce", "KTABLE-AGGREGATE": "table_aggregate",
     "KTABLE-REDUCE": "table_reduce", "KTABLE-SELECT": "regroup", "KTABLE-TRANSFORMVALUES": "transform_values",
-    "KTABLE-SUPPRESS": "suppress", "KSTREAM-JOIN": "join", "KSTREAM-LEFTJOIN": "join",
+    "COGROUPKSTREAM-AGGREGATE": "cogroup", "KTABLE-SUPPRESS": "suppress", "KSTREAM-JOIN": "join",
+    "KSTREAM-LEFTJOIN": "join",
     "KSTREAM-WINDOWED": "join_window", "KTABLE-SOURCE": "table", "KTABLE-MERGE": "table_join",
     "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION": "foreign_key",
 }  # fmt: skip

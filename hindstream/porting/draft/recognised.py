@@ -152,6 +152,7 @@ class Recogniser(Joins, Aggregations):
             "to_stream": self._to_stream, "to_table": self._to_table, "map": self._map,
             "table": self._to_table, "split": self._split,
             "merge": self._merge, "aggregate": self._aggregation, "reduce": self._aggregation,
+            "cogroup": self._cogrouped,
             "regroup": self._regrouped, "table_aggregate": self._table_aggregation,
             "table_reduce": self._table_aggregation, "suppress": self._suppress, "join": self._table_join,
             "global_join": self._table_join, "process": self._process, "process_values": self._process,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Shape = Literal["stream", "table", "global", "regrouped", "split"]
 
+_LONGEST = 40
 SUFFIX = "-repartition"
 BUFFER = "-Buffer"
 """What the store of a join ends with whose records wait."""
@@ -152,9 +153,10 @@ class Statements:
         return next((store for store in node.stores if number_of(store) is None), node.name)
 
     def _variable(self, of: str) -> str:
-        short = re.sub(r"^K(STREAM|TABLE)-|-?0{2,}", lambda found: "" if found[1] else "_", of)
+        short = re.sub(r"^(?:COGROUP)?K(STREAM|TABLE)-|-?0{2,}", lambda found: "" if found[1] else "_", of)
         name = re.sub(r"\W+", "_", short.lower()).strip("_") or "part"
         name = f"_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
+        name = name[:_LONGEST].rstrip("_")
         number, unique = 2, name
         while unique in self._variables:
             unique, number = f"{name}_{number}", number + 1
