@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _OF_CLASS = {
     "KStreamFilter": "filter", "KTableFilter": "filter", "KStreamMapValues": "map_values",
     "KTableMapValues": "map_values", "KStreamMap": "map", "KStreamFlatMap": "flat_map",
-    "KStreamFlatMapValues": "flat_map_values", "KStreamPeek": "peek", "KStreamPrint": "foreach",
+    "KStreamFlatMapValues": "flat_map_values", "KStreamPeek": "peek", "KStreamPrint": "print",
     "KStreamBranch": "split", "KStreamAggregate": "aggregate", "KStreamReduce": "reduce",
     "KStreamWindowAggregate": "aggregate", "KStreamSlidingWindowAggregate": "aggregate",
     "KStreamSessionWindowAggregate": "aggregate", "KTableTransformValues": "transform_values",
@@ -28,7 +28,7 @@ _OF_NAME = {
     "KSTREAM-FILTER": "filter", "KTABLE-FILTER": "filter", "KSTREAM-MAPVALUES": "map_values",
     "KTABLE-MAPVALUES": "map_values", "KSTREAM-MAP": "map", "KSTREAM-KEY-SELECT": "select_key",
     "KSTREAM-FLATMAP": "flat_map", "KSTREAM-FLATMAPVALUES": "flat_map_values", "KSTREAM-PEEK": "peek",
-    "KSTREAM-FOREACH": "foreach", "KSTREAM-PRINTER": "foreach", "KSTREAM-MERGE": "merge", "KSTREAM-BRANCH": "split",
+    "KSTREAM-FOREACH": "foreach", "KSTREAM-PRINTER": "print", "KSTREAM-MERGE": "merge", "KSTREAM-BRANCH": "split",
     "KSTREAM-PROCESSOR": "process", "KSTREAM-PROCESSVALUES": "process_values", "KSTREAM-TRANSFORM": "process",
     "KSTREAM-TRANSFORMVALUES": "process_values", "KTABLE-TOSTREAM": "to_stream", "KSTREAM-TOTABLE": "to_table",
     "KSTREAM-AGGREGATE": "aggregate", "KSTREAM-REDUCE": "reduce", "KTABLE-AGGREGATE": "table_aggregate",

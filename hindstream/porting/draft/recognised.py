@@ -150,7 +150,7 @@ class Recogniser(Joins, Aggregations):
             kind = "to_stream" if not node.stores and self._is_read_as_stream(node) else kind
         of_kind = {
             "to_stream": self._to_stream, "to_table": self._to_table, "map": self._map,
-            "table": self._to_table, "split": self._split,
+            "table": self._to_table, "print": self._print, "split": self._split,
             "merge": self._merge, "aggregate": self._aggregation, "reduce": self._aggregation,
             "cogroup": self._cogrouped,
             "regroup": self._regrouped, "table_aggregate": self._table_aggregation,
@@ -170,6 +170,11 @@ class Recogniser(Joins, Aggregations):
     def _to_table(self, node: Node, _: str) -> bool:
         options = [*self._materialized(node), *self._named(node)]
         return self._then(node, f".to_table({', '.join(options)})", "table")
+
+    def _print(self, node: Node, _: str) -> bool:
+        self._use("Printed")
+        name = f".with_name({text_of(node.name)})" if self._is_given(node.name) else ""
+        return self._then(node, f".print(Printed.to_sys_out(){name})", "stream")
 
     def _map(self, node: Node, _: str) -> bool:
         return self._then(node, self._call("map", node, ["the key", "the value"]), "stream")

@@ -95,7 +95,7 @@ class Statements:
     def _then(self, node: Node, call: str, shape: Shape) -> bool:
         """``variable = parent.call``; of what ends a stream, no variable."""
         parent = self._made[node.parents[0]]
-        if call.startswith(".foreach"):
+        if call.startswith((".foreach", ".print")):
             self._line(f"{parent.variable}{call}", node)
             return True
         variable = self._variable(self._title(node) if shape == "table" else node.name)
