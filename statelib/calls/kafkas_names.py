@@ -59,7 +59,6 @@ WAYS: dict[str, str] = {
     "key_serde": _NO_SERDES,
     "lru_map": "use in_memory_key_value_store(): what an LRU map forgets depends on the order of its reads, which a "
     "restart forgets",
-    "metrics": "a run's report has them",
     "print_to": "use print()",
     "query_state": "use hindstream.open_state, or hindstream inspect",
     "size": "it is the attribute size_ms",

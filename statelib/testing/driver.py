@@ -37,6 +37,7 @@ from statelib.settings.durations import milliseconds
 from statelib.snapshots import open_state
 from statelib.state.epoch_time import epoch_ms
 from statelib.task import TaskSettings
+from statelib.testing.metrics import MetricsOfNodes
 from statelib.testing.records import TestRecord, check_fits, header_rows, records_of
 from statelib.testing.scratch import ScratchJob
 from statelib.testing.stores import (
@@ -121,6 +122,7 @@ class TopologyTestDriver(KafkasNames):
         self._piped: dict[str, _Piped] = {}
         self._read: dict[tuple[str, int], int] = {}
         self._waiting: defaultdict[str, deque[TestRecord]] = defaultdict(deque)
+        self._metrics = MetricsOfNodes()
 
     def __enter__(self) -> Self:
         return self
@@ -209,7 +211,18 @@ class TopologyTestDriver(KafkasNames):
                 step = "declare it with create_input_topic()"
                 raise ConfigurationError("the topology reads a topic that is not declared", topic=topic, next_step=step)
         piped = {topic: self._taken(topic) for topic in self._job.topology.source_topics}
-        self._scratch.replay(piped)
+        staged = self._scratch.replay(piped)
+        if staged is not None:
+            self._metrics.add(task.metrics for task in staged.tasks)
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """What the nodes have counted, by node and name: ``driver.metrics()[node]["dropped-records-total"]``.
+
+        Names are Kafka's: see docs/semantics.md. Totals are those of all that was piped in, other figures those of the
+        last slice.
+        """
+        self.replay()
+        return self._metrics.figures()
 
     def waiting(self, topic: str) -> deque[TestRecord]:
         """Replays what has been piped in; the records of a topic that nobody has taken out yet, for who takes them."""

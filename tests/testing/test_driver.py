@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from statelib import StreamsBuilder, TestRecord, TimeWindows, Topology, TopologyTestDriver, Windowed, sum_
+from statelib import Named, StreamsBuilder, TestRecord, TimeWindows, Topology, TopologyTestDriver, Windowed, sum_
 from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 
 SALES = pa.struct([("amount", pa.int64())])
@@ -139,6 +139,23 @@ def test_headers_go_in_and_come_out() -> None:
     for wrong in [("trace", "text")], ["trace"], [(1, b"")]:
         with pytest.raises(ConfigurationError, match="is no header"):
             topic.pipe_input("a", "x", 1, headers=wrong)
+
+
+def test_metrics_are_told_by_node_and_add_up() -> None:
+    builder = StreamsBuilder("app")
+    windows = TimeWindows.of_size_with_no_grace(timedelta(milliseconds=10))
+    builder.stream("in").group_by_key().windowed_by(windows).count(named=Named.as_("counts")).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build(), partitions=2)
+    topic = driver.create_input_topic("in")
+    assert driver.metrics() == {}
+    topic.pipe_record_list([("a", "x", 25), ("a", "x", 3), (None, "x", 26)])
+    counts = driver.metrics()["counts"]
+    assert (counts["late-record-drop-total"], counts["dropped-records-total"]) == (1, 2)
+    assert counts["open-windows-current"] == 1
+    topic.pipe_record_list([("a", "x", 4), ("a", "x", 26)])
+    counts = driver.metrics()["counts"]
+    assert (counts["late-record-drop-total"], counts["dropped-records-total"]) == (2, 3)
+    assert counts["open-windows-current"] == 1, "a gauge does not add up"
 
 
 def test_the_topics_own_clock_gives_times() -> None:
