@@ -194,9 +194,10 @@ class Topology:
         """
 
         def renamed(node: Node) -> Node:
-            if isinstance(node, Sink) and not node.internal and node.topic in names:
-                return replace(node, topic=names[node.topic])
-            return node
+            if isinstance(node, Processor) or node.internal or names.keys().isdisjoint(node.topics):
+                return node
+            topic, *more = (names.get(topic, topic) for topic in node.topics)
+            return replace(node, topic=topic, more_topics=tuple(more))
 
         topology = Topology([renamed(node) for node in self.nodes])
         topology.declared = tuple(map(renamed, self.declared))

@@ -171,6 +171,22 @@ def test_lowering_again_changes_nothing() -> None:
     assert lowered(nodes) == nodes
 
 
+def test_under_other_names_it_writes_reads_and_chooses_the_same() -> None:
+    """As in a fork. An extractor goes on giving the names that it has always given."""
+    builder = StreamsBuilder("app")
+    stream = builder.stream("in")
+    stream.to("between")
+    builder.stream("between").to("value.kind", Produced.as_("by-kind"), topics=["a", "b"])
+    topology = builder.build()
+    fork = topology.with_sinks({topic: f"{topic}-new" for topic in topology.sink_topics})
+    assert fork.sink_topics == ("between-new", "a-new", "b-new")
+    assert fork.source_topics == ("in",)
+    assert fork.read_back == ("between-new",)
+    assert sinks(fork)["b-new"].name == "by-kind-b"
+    assert "topics: [between-new]" in fork.describe()
+    assert fork.repartition_partitions({"in": 2}) == topology.repartition_partitions({"in": 2})
+
+
 def test_forwarding_to_a_sink_by_its_name_reaches_it_wherever_it_went() -> None:
     topology = Topology(
         [Source("a", "in"), Sink("one", ("a",), "out", key_kept=False), Sink("other", ("a",), "out")],
