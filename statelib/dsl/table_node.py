@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.dsl.options import Materialized
-from statelib.errors.kinds import ConfigurationError, InternalError
+from statelib.errors.kinds import InternalError
 from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.sessions.looked_into import SessionsLookedInto
 from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress.view import SuppressedView
 from statelib.operators.tables.source import PlainTableSource, TableSource
 from statelib.operators.tables.view import JoinedView, TableView
 from statelib.operators.tables.writer import VersionedStore
 from statelib.operators.windows.looked_into import WindowsLookedInto
+from statelib.operators.windows.operator import WindowAggregate
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.aggregation.definition import AggregatorSpec
+    from statelib.operators.sliding.operator import SlidingAggregate
     from statelib.operators.suppress.operator import Suppress
     from statelib.operators.tables.steps import TableStep
     from statelib.operators.tables.stored_latest import LookedInto
     from statelib.operators.tables.view import AnyView, JoinedValues
     from statelib.operators.tables.writer import PlainStore, TableStore
     from statelib.operators.windows.definition import AnyWindows
-    from statelib.operators.windows.operator import WindowAggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,6 @@ class TableNode:
         aggregator: What made it, if it is an aggregation.
         windows: Of its keys, where a windowed aggregation has made it, or it is made of the table of one, step by step.
         held_ms: How long time limits above hold a change of such a table back, ms.
-        final: Whether it is the table of a windowed aggregation that forwards final results alone.
     """
 
     builder: InternalStreamsBuilder
@@ -53,23 +52,12 @@ class TableNode:
     aggregator: AggregatorSpec | None = None
     windows: AnyWindows | None = None
     held_ms: int = 0
-    final: bool = False
 
     def view(self) -> tuple[tuple[str, ...], AnyView]:
         """How a join looks into this table (``KTableValueGetter``), and the nodes of the tables with the view's stores.
 
         This may give a topic's table its store.
-
-        Raises:
-            ConfigurationError: It forwards final results alone, and nobody is told what its store has before.
         """
-        if self.final:
-            raise ConfigurationError(
-                "a table that forwards final results alone (emit_strategy) cannot be looked into: its store has more",
-                node=self.node,
-                next_step="put to_stream().to_table() behind it, which has the final results; or leave emit_strategy"
-                " out, and put suppress(Suppressed.until_window_closes(...)) behind the table",
-            )
         if self.store is not None:
             return (self.node,), TableView(self.store, (), self.aggregator)
         if self.made_of is not None:
@@ -80,7 +68,7 @@ class TableNode:
 
     def store_names(self) -> tuple[str, ...]:
         """The stores in which one looks this table's values up."""
-        return tuple(store.name for store in replace(self, final=False).view()[1].stores)
+        return tuple(store.name for store in self.view()[1].stores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +164,8 @@ def windowed_node(
     builder: InternalStreamsBuilder, name: str, spec: WindowAggregate | SlidingAggregate | SessionAggregate
 ) -> TableNode:
     """The table of a windowed aggregation, of which ``name`` is the node."""
-    seen = (spec.kept_ms, spec.kept_ms)
-    if isinstance(spec, SlidingAggregate | SessionAggregate):
-        seen = (spec.seen_ms("kip"), spec.seen_ms("kafka-4.3"))
+    stored_ms = spec.stored_ms if isinstance(spec, WindowAggregate) else spec.seen_ms
+    seen = (stored_ms("kip"), stored_ms("kafka-4.3"))
     kind = SessionsLookedInto if isinstance(spec, SessionAggregate) else WindowsLookedInto
     store = kind(spec.store, name, *seen)
-    return TableNode(builder, name, store, aggregator=spec.aggregator, windows=spec.windows, final=spec.final)
+    return TableNode(builder, name, store, aggregator=spec.aggregator, windows=spec.windows)

@@ -31,7 +31,7 @@ def windowed(making: Making) -> bool:
     if making.rng.random() < 0.25:
         step["final"] = making.rocksdb = True  # in memory, Kafka's stores lose other results
     return making.add(
-        step, made, kind="table", hidden="final" in step, realm=making.by_key(made), windows=(*made.windows, of_keys),
+        step, made, kind="table", realm=making.by_key(made), windows=(*made.windows, of_keys),
         is_text=function != "count", forgets=True, known=None if made.windows else _known(windows),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from statelib import (
     BufferConfig,
     ConfigurationError,
+    EmitStrategy,
     Materialized,
     SessionWindows,
     StreamsBuilder,
@@ -156,6 +157,27 @@ def test_what_is_made_of_windows_may_have_a_store(flush_every: int) -> None:
     assert run(topology, records, [1, 2, 3], flush_every, "kip") == [
         (("a", 0, 5), "2 from 0", 2),
         (("a", 0, 5), "3 from 0", 3),
+    ]
+
+
+@pytest.mark.parametrize("flush_every", [0, 1])
+@pytest.mark.parametrize("columnar", [False, True])
+def test_a_table_of_final_results_is_looked_into_before_windows_close(flush_every: int, columnar: bool) -> None:
+    """As in Kafka Streams: its store has what has come so far."""
+    builder = StreamsBuilder("app")
+    windows = TimeWindows.of_size_and_grace(ms(SIZE), ms(GRACE))
+    grouped = builder.stream("r").group_by_key().windowed_by(windows).emit_strategy(EmitStrategy.on_window_close())
+    final = grouped.count() if columnar else grouped.aggregate_with(int, lambda _, __, n: n + 1, pa.int64())
+    windowed(builder, "l", 20).left_join(final, BOTH).to_stream().to("out")
+    records = [
+        Fed("r", "a", "x", 1), Fed("l", "a", "x", 1), Fed("r", "a", "x", 2), Fed("l", "a", "x", 3),
+        Fed("r", "b", "x", 20), Fed("l", "a", "x", 4),
+    ]  # fmt: skip
+    assert run(builder.build(), records, [1, 2, 3, 4, 5], flush_every, "kip") == [
+        (("a", 0, 5), "1|1", 1),
+        (("a", 0, 5), "2|2", 3),
+        (("a", 0, 5), "2|2", 3),
+        (("a", 0, 5), "3|None", 4),
     ]
 
 

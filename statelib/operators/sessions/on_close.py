@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.base import OperatorContext
+    from statelib.operators.base import OperatorContext, Told
     from statelib.operators.windows.windowed_aggregate import Piece
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
@@ -74,6 +74,10 @@ class RunningFinalSessionAggregate(RunningSessionAggregate):
         self._closing = (self._finals.closed_ms, self._finals.closed_ms)
         self._before_ms = 0  # the store's clock before the batch
 
+    def told(self, forwarded: Batch) -> Told:
+        """See `ViewedOperator`."""
+        return self._finals.told(forwarded)
+
     def seal(self, nothing: Sequence[Batch]) -> Batch:
         """See `HoldingOperator`: the sessions that are open."""
         (batch,) = nothing
@@ -107,7 +111,11 @@ class RunningFinalSessionAggregate(RunningSessionAggregate):
             live_ms = np.maximum(store_times(rows, end, at, self._before_ms) - self._spec.kept_ms, 0)
             found = closed.windows.end // self._spec.segment_ms >= live_ms // self._spec.segment_ms
             closed = closed.known(found, self._metrics)
-        return self._finals.forwarded(closed, batch, self._clock)
+        forwarded = self._finals.forwarded(closed, batch, self._clock)
+        if self._context.is_looked_into:
+            rows_of = [np.empty(0, dtype=np.int64), *(changes["row"] for changes, _, _ in pieces)]
+            self._finals.remember(super()._updates(batch, pieces), np.concatenate(rows_of))
+        return forwarded
 
     def _overwrite(self) -> None:
         """Of sessions that are not seen any more, the last one of the same bounds counts, even if it was removed."""

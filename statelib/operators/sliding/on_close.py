@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.base import OperatorContext
+    from statelib.operators.base import OperatorContext, Told
     from statelib.operators.windows.windowed_aggregate import Piece
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
@@ -62,6 +62,10 @@ class RunningFinalSlidingAggregate(RunningSlidingAggregate):
         self._closing = (self._finals.closed_ms, self._finals.closed_ms)
         self._before_ms = 0  # the store's clock before the batch
 
+    def told(self, forwarded: Batch) -> Told:
+        """See `ViewedOperator`."""
+        return self._finals.told(forwarded)
+
     def seal(self, nothing: Sequence[Batch]) -> Batch:
         """See `HoldingOperator`: the windows that are open."""
         (batch,) = nothing
@@ -96,7 +100,11 @@ class RunningFinalSlidingAggregate(RunningSlidingAggregate):
             at = self._finals.closing_rows(closed.due, self._clock)
             forgotten_ms = store_times(rows, start, at, self._before_ms) - self._spec.kept_ms
             closed = closed.known(closed.windows.start >= forgotten_ms, self._metrics)
-        return self._finals.forwarded(closed, batch, self._clock)
+        forwarded = self._finals.forwarded(closed, batch, self._clock)
+        if self._context.is_looked_into:
+            rows_of = [np.empty(0, dtype=np.int64), *(changes["row"] for changes, _, _ in pieces)]
+            self._finals.remember(super()._updates(batch, pieces), np.concatenate(rows_of))
+        return forwarded
 
     def _closed(self, after_ms: int, until_ms: int | None) -> ClosedWindows:
         """The windows that end after ``after_ms`` and until ``until_ms`` (None: any time), all of them in memory."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.operators.base import Told
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn, WindowedKeys
 from statelib.records.key_ranks import key_ranks
@@ -76,6 +77,8 @@ class FinalResults:
         self._needs_prior = needs_prior
         self.closed_ms = context.clock() - wait_ms
         """All windows that end until then have closed."""
+        self._told: Told | None = None
+        self._rows = np.empty(0, dtype=np.int64)  # by result of the last batch: the record that closed it
 
     def close(self, clock: NDArray[np.int64]) -> tuple[int, int]:
         """Takes up the stream times of a batch's records (int64, ms, ascending).
@@ -102,8 +105,22 @@ class FinalResults:
         """
         rows = self.closing_rows(closed.due, clock)
         order = self._order(rows, closed)
-        rows = rows[order]
+        self._rows = rows = rows[order]
         return self._batch(closed, order, batch, batch.sequence[rows], batch.headers_at(pa.array(rows)))
+
+    def remember(self, updates: Batch, rows: NDArray[np.int64]) -> None:
+        """Remembers what a batch has changed, for those that look into the store; called behind `forwarded`.
+
+        Args:
+            updates: What would be forwarded if not for final results alone.
+            rows: int64, ascending: which record of the batch each is from.
+        """
+        self._told = Told(updates, np.searchsorted(self._rows, rows) - 1)
+
+    def told(self, forwarded: Batch) -> Told:
+        """See `ViewedOperator`: all that has changed, each before what the same record has closed."""
+        told, self._told = self._told, None
+        return Told(forwarded.slice(0, 0), np.empty(0, dtype=np.int64)) if told is None else told
 
     def sealed(self, closed: ClosedWindows, nothing: Batch) -> Batch:
         """The results of windows that close as if stream time went on for ever; see `HoldingOperator.seal`."""

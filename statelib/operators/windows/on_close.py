@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.base import OperatorContext
+    from statelib.operators.base import OperatorContext, Told
     from statelib.records.batch import Batch, Uptake
+    from statelib.settings.semantics import Semantics
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class FinalWindowAggregate(WindowAggregate):
     def build(self, context: OperatorContext) -> RunningFinalWindowAggregate:
         """The running operator."""
         return RunningFinalWindowAggregate(self, context)
+
+    def stored_ms(self, semantics: Semantics) -> int:
+        """How long after its start a window is stored: the shipped library sees it for a millisecond longer."""
+        return self.kept_ms + (semantics != "kip")
 
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters."""
@@ -70,13 +75,20 @@ class RunningFinalWindowAggregate(RunningWindowAggregate):
         self._bring_back(after_ms, until_ms)
         before_ms = self._store.stream_time
         self._open()
-        self._update(batch, rows, slots)
+        updates = self._update(batch, rows, slots)
         closed = self._closed(after_ms, until_ms)
         if self._context.semantics != "kip":
             at = self._finals.closing_rows(closed.due, clock)
             forgotten_ms = store_times(rows, self._memory.start(slots), at, before_ms) - self._spec.kept_ms
             closed = closed.known(closed.windows.start >= forgotten_ms, self._metrics)
-        return self._finals.forwarded(closed, batch, clock)
+        forwarded = self._finals.forwarded(closed, batch, clock)
+        if updates is not None:
+            self._finals.remember(updates, rows)
+        return forwarded
+
+    def told(self, forwarded: Batch) -> Told:
+        """See `ViewedOperator`."""
+        return self._finals.told(forwarded)
 
     def seal(self, nothing: Sequence[Batch]) -> Batch:
         """See `HoldingOperator`: the windows that are open."""
@@ -86,15 +98,20 @@ class RunningFinalWindowAggregate(RunningWindowAggregate):
         self._open()
         return self._finals.sealed(self._closed(after_ms, None), batch)
 
-    def _update(self, batch: Batch, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
-        removed = NONE_REMOVED
-        if self._changelog is None and isinstance(self._aggregator, ColumnarAggregator):
-            self._aggregator.add(rows, slots)
+    def _update(self, batch: Batch, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> Batch | None:
+        """Updates windows; gives the updates if somebody looks into the store."""
+        result, removed = None, NONE_REMOVED
+        is_told = self._changelog is not None or self._context.is_looked_into
+        if is_told or not isinstance(self._aggregator, ColumnarAggregator):
+            result, removed = self._aggregator.walk(rows, slots, remembers=self._changelog is not None)
         else:
-            _, removed = self._aggregator.walk(rows, slots, remembers=self._changelog is not None)
+            self._aggregator.add(rows, slots)
         timestamp = self._memory.touch(rows, slots, batch, removed)
         if self._changelog is not None:
             self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
+        if result is None or not self._context.is_looked_into:
+            return None
+        return self._updates(batch, rows, slots, result, timestamp, None)
 
     def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
         """Gives slots to the stored windows that end after ``after_ms`` and until ``until_ms`` (None: any time)."""

@@ -88,6 +88,11 @@ class WindowAggregate(WindowedAggregateSpec):
                 next_step="keep windows for at least their size and grace period, or leave with_retention() out",
             )
 
+    def stored_ms(self, semantics: Semantics) -> int:
+        """How long after its start a window is stored."""
+        del semantics
+        return self.kept_ms
+
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
         seen_ms = dict.fromkeys(get_args(Semantics), self.kept_ms)
@@ -108,7 +113,7 @@ class RunningWindowAggregate:
         self._store = WindowStore(
             context.backend,
             spec.store,
-            retention_ms=spec.kept_ms,
+            retention_ms=spec.stored_ms(context.semantics),
             stream_time=context.clock("store_time"),
             metrics=context.metrics,
             on_grid=True,
