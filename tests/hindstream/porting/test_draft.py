@@ -30,6 +30,7 @@ def job_of(text: str) -> Job:
     return module["job"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_the_draft_of_a_jar_describes_the_same_topology(topology: str, runner) -> None:
     ready = runner.topology(f"hindstream.ports.{topology}")

@@ -62,6 +62,7 @@ def proved(runner, warehouse, tmp_path) -> Prove:
     return prove
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("port", PORTS, ids=[port.mistake for port in PORTS])
 def test_a_mistake_is_found_and_the_port_without_it_is_proved(port: Port, proved: Prove) -> None:
     sample, right = proved(port.java, port.job())
