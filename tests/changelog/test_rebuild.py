@@ -19,12 +19,15 @@ from statelib import (
     Joined,
     JoinWindows,
     Materialized,
+    Processor,
+    Record,
     SessionWindows,
     SlidingWindows,
     Stores,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    ValueAndTimestamp,
     approx_count_distinct,
     arg_max,
     collect_list,
@@ -48,11 +51,13 @@ from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
 from tests.effort import every_other
+from tests.operators.processors.examples import relays
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from statelib import ProcessorContext
     from statelib.topology import Topology
 
 pytestmark = pytest.mark.thorough
@@ -299,7 +304,29 @@ def closed_sessions(builder: StreamsBuilder) -> None:
     closed.count(Materialized.as_("s")).to_stream().to("out")
 
 
+class Correcting(Processor):
+    """Puts another amount into a table's store, every third time it finds one."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.table = context.get_state_store("s")
+
+    def process(self, record: Record) -> None:
+        found = self.table.get(record.key)
+        if found is not None and found.value["amount"] % 3 == 0:
+            corrected = {**found.value, "amount": -found.value["amount"]}
+            self.table.put(record.key, ValueAndTimestamp.make(corrected, record.timestamp))
+
+
+def processors_that_share(builder: StreamsBuilder) -> None:
+    """A store of several processors, and one of a table and a processor."""
+    table, sales = builder.table("sales", Materialized.as_("s")), builder.stream("sales")
+    relays(sales, sales.filter(pc.is_valid(pc.field("value"))))
+    sales.process(Correcting, "s")
+    table.to_stream().to("out")
+
+
 TOPOLOGIES = [
+    processors_that_share,
     plain_table,
     versioned_table,
     derived_table,
@@ -386,7 +413,7 @@ def rebuilt(pipeline: Pipeline, commit: Commit) -> dict[str, dict[str, list[tupl
     content = {}
     for sub in pipeline.topology.sub_topologies:
         for task_id in commit.tasks:
-            if task_id.startswith(f"{sub.index}_"):
+            if sub.stores and task_id.startswith(f"{sub.index}_"):
                 backend = MemoryBackend()
                 rebuild(pipeline.warehouse, commit, task_id, backend)
                 content[task_id] = {family: list(backend.scan(family)) for family in families_of(sub.stores)}
