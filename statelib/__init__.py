@@ -83,6 +83,8 @@ if TYPE_CHECKING:
         PunctuationType,
         Record,
         RecordMetadata,
+        ValueTransformerWithKey,
+        ValueTransformerWithKeySupplier,
     )
     from statelib.operators.stateless.printed import Printed
     from statelib.operators.suppress.definition import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
@@ -162,6 +164,7 @@ _HOMES = {
     "statelib.operators.processors.definition": (
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",
         "PunctuationType", "Record", "RecordMetadata",
+        "ValueTransformerWithKey", "ValueTransformerWithKeySupplier",
     ),
     "statelib.serdes.avro.serde": ("AvroSerde",),
     "statelib.serdes.by_type": ("serde_for",),
@@ -212,7 +215,8 @@ __all__ = [
     "StringSerde", "Suppressed", "SwitchOver", "TestRecord", "TimeWindowedCogroupedKStream", "TimeWindowedKStream",
     "TimeWindowedSerde", "TimeWindows", "TimestampExtractor", "TimestampedKeyValueStore", "TimestampedWindowStore",
     "TopicArchive", "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp",
-    "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
+    "UuidSerde", "ValueAndTimestamp", "ValueTransformerWithKey", "ValueTransformerWithKeySupplier",
+    "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
     "WindowedKTable", "append_records", "approx_count_distinct", "arg_max", "arg_min", "collect_list", "collect_set",
     "count", "count_distinct", "describe", "expect", "export_changelog", "first", "import_changelog", "last",

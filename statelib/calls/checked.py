@@ -14,7 +14,7 @@ from dataclasses import is_dataclass
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, get_overloads
 
-from statelib.calls.kinds import Kind, class_names, kinds_of, shown, unmappable
+from statelib.calls.kinds import SUPPLIERS, Kind, class_names, kinds_of, shown, unmappable
 from statelib.calls.spelling import ARGUMENTS, HOW, MISSING, NAME_OF, WRITTEN
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
@@ -206,8 +206,9 @@ class _Call:
         of_method = ARGUMENTS.get((self.method, name), ARGUMENTS.get((self.method, "*")))
         if kind.name == "MapperLike":
             wanted, step = "(batch), a pyarrow.RecordBatch", WRITTEN["MapperLike"]
-        elif kind.name == "ProcessorSupplierLike":
-            wanted, step = "()", "give a processor's class, or lambda: MyProcessor(...)"
+        elif kind.name in SUPPLIERS:
+            made = SUPPLIERS[kind.name]
+            wanted, step = "()", f"give a {made}'s class, or lambda: My{made.capitalize()}(...)"
         else:
             wanted = of_method or f"{kind.arguments} arguments"
             step = f"write one of {wanted}"

@@ -61,9 +61,13 @@ class Kind:
         """Whether a function cannot be called with what it will be called with."""
         if self.name == "Callable":
             return self.arguments is not None and not takes(value, self.arguments)
-        if self.name == "ProcessorSupplierLike":
+        if self.name in SUPPLIERS:
             return "ProcessorSupplier" not in class_names(value) and not takes(value, 0)
         return self.name == "MapperLike" and unmappable(value) is not None
+
+
+SUPPLIERS = {"ProcessorSupplierLike": "processor", "ValueTransformerSupplierLike": "transformer"}
+"""What makes processors of a kind, and what that is called."""
 
 
 def class_names(value: object) -> tuple[str, ...]:
@@ -155,6 +159,7 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "Iterable": ("a list", lambda value: isinstance(value, Iterable) and not isinstance(value, (*_TEXTS, Mapping))),
     "MapperLike": ("a mapper", _can_map),
     "ProcessorSupplierLike": ("a processor's class", lambda value: callable(value) or _is_supplier(value)),
+    "ValueTransformerSupplierLike": ("a transformer's class", lambda value: callable(value) or _is_supplier(value)),
     "Serde": ("a serde", _is_serde),
     "SerdeLike": ("a serde or an Arrow type", lambda value: _is_serde(value) or "DataType" in class_names(value)),
     "SchemaSource": ("a SchemaRegistry", _is_schema_source),

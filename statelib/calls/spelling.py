@@ -54,6 +54,7 @@ WRITTEN = {
     "Named": 'write Named.as_("name")',
     "ProcessorSupplierLike": "give the processor's class, or a function that makes one: a new one for each task",
     "Printed": 'write Printed.to_sys_out() or Printed.to_file("path")',
+    "ValueTransformerSupplierLike": "give the transformer's class, or a function that makes a new one for each task",
     "Produced": "write Produced.with_partitions(n) or Produced().with_name(name)",
     "Repartitioned": 'write Repartitioned.as_("name")',
     "Stream": "StreamsBuilder.stream(topic) gives one",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_of_call
 from statelib.operators.processors.definition import ProcessorSupplier
 from statelib.operators.processors.operator import Process
-from statelib.topology.nodes import Consumed, Source
+from statelib.topology.nodes import Consumed, Described, Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Named
-    from statelib.operators.processors.definition import ProcessorSupplierLike
+    from statelib.operators.processors.definition import ProcessorSupplierLike, ValueTransformerSupplierLike
     from statelib.state import StoreBuilder
 
 
@@ -50,6 +51,32 @@ def add_process(
     types = (key_type, value_type, fixed_key)
     spec = Process(supplier, stores.own, name, builder.application_id, *types, stores.shared, stores.tables)
     return builder.add_processor(name, [parent], spec, stores=names)
+
+
+def add_transform(
+    builder: InternalStreamsBuilder,
+    parent: str,
+    supplier: ValueTransformerSupplierLike,
+    store_names: Sequence[str],
+    value_type: pa.DataType | None,
+    table: str,
+    store: str | None,
+) -> str:
+    """The node that transforms a table's values with stores; ``table``, ``store``: what the new one and its store are.
+
+    Raises:
+        ConfigurationError: A store is not there.
+    """
+    name = f"{table}-TRANSFORMER"
+    own = supplier.stores() if isinstance(supplier, ProcessorSupplier) else ()
+    for added in own:
+        builder.add_state_store(added)
+    names = list(dict.fromkeys([*store_names, *(added.name for added in own)]))
+    stores = builder.state_stores.connect(names, name, tables=builder.stores_of_tables)
+    types = (None, value_type, True)
+    spec = Process(supplier, stores.own, name, builder.application_id, *types, stores.shared, stores.tables)
+    shown = Described(table, (parent,), (*names, *(() if store is None else (store,))))
+    return builder.add_processor(name, [parent], replace(spec, transforms=True), stores=names, described=[shown])
 
 
 def add_global_store(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Self
 from statelib.calls import KafkasNames
 from statelib.dsl.foreign_key_joins import foreign_key_joined_table
 from statelib.dsl.grace_search import closing_windows
+from statelib.dsl.processing import add_transform
 from statelib.dsl.table_joins import joined_table
-from statelib.dsl.table_node import SuppressedTableNode, TableNode
+from statelib.dsl.table_node import SuppressedTableNode, TableNode, table_node_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.suppress.operator import Suppress
@@ -20,9 +21,14 @@ from statelib.operators.tables.writer import VersionedStore
 from statelib.operators.windows.definition import UnlimitedWindows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Materialized, Named
     from statelib.operators.mappers.mapping import MapperLike
+    from statelib.operators.processors.definition import ValueTransformerSupplierLike
     from statelib.operators.suppress.definition import Suppressed
     from statelib.operators.tables.steps import TableStep
     from statelib.operators.tables.stored_latest import LookedInto
@@ -85,6 +91,44 @@ class Table(KafkasNames):
     ) -> Self:
         """As `map_values`, but the mapper is also called for null values (``KTableTransformValues``)."""
         return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named, materialized)
+
+    def transform_values_with(
+        self,
+        transformer_supplier: ValueTransformerSupplierLike,
+        named: Named | None = None,
+        materialized: Materialized | None = None,
+        *,
+        store_names: Sequence[str] = (),
+        value_type: pa.DataType | None = None,
+    ) -> Self:
+        """As `transform_values`, by a `ValueTransformerWithKey`, which has stores. Slow: it is called for each change.
+
+        Without a store of its own, the table is given one where something looks into it or asks for old values. (Kafka
+        calls the transformer once more there, which may then find other things in its stores.)
+
+        Args:
+            transformer_supplier: The transformer's class, or a function or `ValueTransformerWithKeySupplier` that
+                returns a new one.
+            named: The node's name.
+            materialized: The table's store.
+            store_names: Stores that it uses: see `KStream.process`.
+            value_type: Arrow type of the new values; None: as in this table.
+
+        Raises:
+            ConfigurationError: This table is versioned, and the new one is not; or a store is not there.
+        """
+        builder = self._builder
+        if self.versioned and not (materialized and isinstance(materialized.table_store("s"), VersionedStore)):
+            raise ConfigurationError(
+                "a versioned table is transformed with stores into one that is not",
+                node=None if named is None else named.name,
+                next_step="give the new table a versioned store, or use transform_values()",
+            )
+        name = builder.name_of(named, "KTABLE-TRANSFORMVALUES")
+        store = None if materialized is None else materialized.store_name
+        above = add_transform(builder, self.node, transformer_supplier, store_names, value_type, name, store)
+        generated = store or f"{name}-STATE-STORE"
+        return self._made(table_node_of(builder, name, above, materialized, generated, described=()))
 
     def join(
         self,

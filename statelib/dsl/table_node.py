@@ -18,6 +18,8 @@ from statelib.operators.windows.looked_into import WindowsLookedInto
 from statelib.operators.windows.operator import WindowAggregate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.sliding.operator import SlidingAggregate
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from statelib.operators.tables.view import AnyView, JoinedValues
     from statelib.operators.tables.writer import PlainStore, TableStore
     from statelib.operators.windows.definition import AnyWindows
+    from statelib.topology.nodes import Described
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +131,34 @@ class SuppressedTableNode(TableNode):
 
 
 def table_node_of(
-    builder: InternalStreamsBuilder, name: str, parent: str, materialized: Materialized | None, store_name: str
+    builder: InternalStreamsBuilder,
+    name: str,
+    parent: str,
+    materialized: Materialized | None,
+    store_name: str,
+    *,
+    described: Sequence[Described] | None = None,
 ) -> TableNode:
-    """A table of what ``parent`` forwards (Kafka's ``KTableSource``); ``store_name``: if it has a store."""
+    """A table of what ``parent`` forwards (Kafka's ``KTableSource``).
+
+    Args:
+        builder: Collects the nodes.
+        name: The table's.
+        parent: What it is made of.
+        materialized: Its store.
+        store_name: The store's name, if it has one and no other name is given.
+        described: See `Processor.described`.
+    """
     options = materialized or Materialized()
     store = options.table_store(store_name)
     builder.claim_store(store.name)
     if isinstance(store, VersionedStore):
         versioned = TableSource(store.name, store.history_retention_ms, store.segment_interval_ms)
-        builder.add_processor(name, [parent], versioned, stores=[store.name])
+        builder.add_processor(name, [parent], versioned, stores=[store.name], described=described)
         return TableNode(builder, name, store, versioned=True)
     named = options.store_name is not None
     plain = PlainTableSource(store.name, materialized=named)
-    builder.add_processor(name, [parent], plain, stores=[store.name] if named else [])
+    builder.add_processor(name, [parent], plain, stores=[store.name] if named else [], described=described)
     return TableNode(builder, name, store) if named else TopicTableNode(builder, name, generated=store)
 
 

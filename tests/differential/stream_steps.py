@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.differential.making import like
+from tests.differential.stores_of_processors import with_store, with_table_store
 
 if TYPE_CHECKING:
     from tests.differential.making import Made, Making
@@ -162,7 +163,8 @@ def process(making: Making) -> bool:
     children = [f"c{number}-{child}" for child in range(rng.choice([2, 3]))]
     forwards = [rng.choice([*children, None]) for _ in range(rng.randint(1, 4))]
     step = {"op": "process", "of": made.step, "name": f"p{number}", "forwards": forwards}
-    realm = _with_store(making, made, step)
+    of_table = with_table_store(making, made, step)
+    realm = with_store(making, made, step) if of_table is None else of_table
     calls = [_used_by(other) for other in making.steps if "tick" in other]
     together = all(store is not None and store == _used_by(step) for store in calls)
     if not made.windows and together and rng.random() < 0.5:
@@ -178,33 +180,6 @@ def process(making: Making) -> bool:
 def _used_by(step: Step) -> str | None:
     """The store that a processor uses."""
     return step.get("uses") or step.get("table")
-
-
-def _with_store(making: Making, made: Made, step: Step) -> int:
-    """Maybe gives a processor a store, of its own or another's, and its realm, which is then that of all of these."""
-    if len(made.windows) > 1 or making.rng.random() < 0.4:  # Java shows a window in a window in another way
-        return made.realm
-    tables = [
-        table
-        for table in making.pool
-        if table.kind == "table"
-        and "store" in making.steps[table.step]
-        and not (table.versioned or table.windows or made.windows)
-        and making.realms.may_meet(table.realm, made.realm)
-    ]
-    if tables and making.rng.random() < 0.5:
-        table = making.rng.choice(tables)
-        step["table"] = making.steps[table.step]["store"]
-        step["writes"] = table.is_text and making.rng.random() < 0.5
-        return making.realms.meet(table.realm, made.realm)
-    shared = [name for name, realm in making.stores.items() if making.realms.may_meet(realm, made.realm)]
-    if shared and making.rng.random() < 0.8:
-        step["uses"] = making.rng.choice(shared)
-        making.stores[step["uses"]] = making.realms.meet(making.stores[step["uses"]], made.realm)
-    else:
-        step["uses"] = f"of-processors{len(making.steps)}"
-        making.stores[step["uses"]] = made.realm
-    return making.stores[step["uses"]]
 
 
 def stream_join(making: Making) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.differential.making import like
+from tests.differential.stores_of_processors import with_store
 
 if TYPE_CHECKING:
     from tests.differential.making import Made, Making
+    from tests.differential.program import Step
     from tests.differential.realms import Realms
 
 
@@ -38,13 +40,16 @@ def filter_(making: Making) -> bool:
 
 
 def transform_values(making: Making) -> bool:
-    """As `map_values`, of nulls too."""
+    """As `map_values`, of nulls too; maybe with a store, which processors may use as well."""
     made = making.one("table")
     if made is None:
         return False
     store = making.store(of=made)
-    step = {"op": "transform_values", "of": made.step, "suffix": "T", **store}
-    return making.add(step, made, **like(made, store, is_text=True))
+    step: Step = {"op": "transform_values", "of": made.step, "suffix": "T", **store}
+    realm = made.realm
+    if store and made.kind == "table" and not made.versioned:
+        realm = with_store(making, made, step)
+    return making.add(step, made, **like(made, store, is_text=True, realm=realm))
 
 
 def table_join(making: Making) -> bool:

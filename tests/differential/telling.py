@@ -1,11 +1,11 @@
-"""The custom processor of random programs, as ``Telling.java``."""
+"""The custom processors of random programs, as ``Telling.java`` and ``Suffixing.java``."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from statelib import Processor, PunctuationType, Record, ValueAndTimestamp, Windowed
+from statelib import Processor, PunctuationType, Record, ValueAndTimestamp, ValueTransformerWithKey, Windowed
 from tests.differential import functions
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Telling(Processor):
 
     def _kept(self, key: Any, value: str | None, timestamp: int) -> str | None:
         if self._store is not None:
-            name = functions.key_text(*key) if isinstance(key, Windowed) else functions.text(key)
+            name = _text(key)
             value = functions.joined(self._store.get(name), value)
             self._store.put(name, value)
         if self._table is not None and key is not None:
@@ -56,3 +56,27 @@ class Telling(Processor):
         if self._global is not None:
             value = functions.joined(self._global.get(functions.text(key)), value)
         return value
+
+
+class Suffixing(ValueTransformerWithKey):
+    """Gives each value, also null, a suffix, and tells what it has made last for the key.
+
+    Args:
+        step: Says which suffix, and where that is kept.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    def init(self, context: ProcessorContext) -> None:
+        self._store = context.get_state_store(self._step["uses"])
+
+    def transform(self, read_only_key: Any, value: Any) -> str:
+        name, made = _text(read_only_key), functions.cut(functions.text(value) + self._step["suffix"])
+        made = functions.joined(self._store.get(name), made)
+        self._store.put(name, made)
+        return made
+
+
+def _text(key: Any) -> str:
+    return functions.key_text(*key) if isinstance(key, Windowed) else functions.text(key)

@@ -25,7 +25,7 @@ from statelib import (
 )
 from tests.differential import functions
 from tests.differential.low_level import is_low_level, low_level_topics, low_level_topology
-from tests.differential.telling import Telling
+from tests.differential.telling import Suffixing, Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +105,11 @@ class _Building:
         return self._of(step).to_stream()
 
     def _transform_values(self, step: Step) -> KTable:
+        if "uses" in step:
+            uses = self._with_store(step["uses"])
+            return self._of(step).transform_values_with(
+                lambda: Suffixing(step), store_names=[uses], value_type=pa.string(), **_kept(step)
+            )
         suffix = step["suffix"]
         transformed = per_record(lambda value: functions.cut(functions.text(value) + suffix), pa.string(), "value")
         return self._of(step).transform_values(transformed, **_kept(step))
@@ -185,18 +190,22 @@ class _Building:
         return self._of(step)[step["branch"]]
 
     def _process(self, step: Step) -> KStream:
-        uses = step.get("uses")
-        if uses is not None and uses not in self._stores:
-            self._stores.add(uses)
-            supplier = Stores.persistent_key_value_store(uses)
-            self._builder.add_state_store(Stores.key_value_store_builder(supplier, pa.string(), pa.string()))
-        stores = [name for name in (uses, step.get("table")) if name is not None]
+        stores = [self._with_store(step["uses"])] if "uses" in step else []
+        stores += [step["table"]] if "table" in step else []
         return self._of(step).process(
             lambda: Telling(step),
             *stores,
             value_type=pa.string(),
             named=Named.as_(step["name"]),
         )
+
+    def _with_store(self, name: str) -> str:
+        """Adds a store for processors, if it is not there."""
+        if name not in self._stores:
+            self._stores.add(name)
+            supplier = Stores.persistent_key_value_store(name)
+            self._builder.add_state_store(Stores.key_value_store_builder(supplier, pa.string(), pa.string()))
+        return name
 
     def _named(self, step: Step) -> KStream:
         return self._of(step).map_values(_value(functions.suffixed, step["suffix"]), Named.as_(step["name"]))

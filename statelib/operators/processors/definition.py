@@ -197,6 +197,20 @@ class FixedKeyProcessor(_AnyProcessor):
         """Called with each record, also where key or value is None."""
 
 
+class ValueTransformerWithKey(ABC):
+    """Makes a table's values of another's, with stores (Kafka's ``ValueTransformerWithKey``)."""
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        """Called at the beginning of each slice; keeps the context. Get stores here; nothing can be forwarded."""
+        self.context = context
+
+    @abstractmethod
+    def transform(self, read_only_key: Any, value: Any) -> Any:
+        """The new value of a key; called for each change, also where the value is None."""
+
+
 class ProcessorSupplier(ABC):
     """Creates processors and declares their stores (KIP-401, ``ConnectedStoreProvider``).
 
@@ -204,13 +218,27 @@ class ProcessorSupplier(ABC):
     """
 
     @abstractmethod
-    def get(self) -> Processor | FixedKeyProcessor:
+    def get(self) -> Processor | FixedKeyProcessor | ValueTransformerWithKey:
         """A new processor each time."""
 
     def stores(self) -> Sequence[StoreBuilder[Any]]:
         """The stores to add to the topology and to connect with the processor."""
         return ()
 
+
+class ValueTransformerWithKeySupplier(ProcessorSupplier):
+    """Creates transformers of a table's values and declares their stores (Kafka's ``ValueTransformerWithKeySupplier``).
+
+    If ``transform_values_with()`` names the stores, the transformer's class, or a function that returns one, is enough.
+    """
+
+    @abstractmethod
+    def get(self) -> ValueTransformerWithKey:
+        """A new transformer each time."""
+
+
+ValueTransformerSupplierLike: TypeAlias = "ValueTransformerWithKeySupplier | Callable[[], ValueTransformerWithKey]"
+"""What gives transformers: see `ValueTransformerWithKeySupplier`."""
 
 ProcessorSupplierLike: TypeAlias = "ProcessorSupplier | Callable[[], Processor | FixedKeyProcessor]"
 """What gives processors: see `ProcessorSupplier`."""

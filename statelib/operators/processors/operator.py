@@ -31,12 +31,14 @@ from statelib.operators.processors.definition import (
     ProcessorSupplier,
     PunctuationType,
     Record,
+    ValueTransformerWithKey,
 )
 from statelib.operators.processors.forwarded import TO_ALL, Forwarded, sent_to
 from statelib.operators.processors.punctuation import Scheduler, begin
 from statelib.operators.processors.read_only_store import ReadOnlyStore
 from statelib.operators.processors.table_store import StoreOfTable
 from statelib.operators.processors.task_stores import TaskStores
+from statelib.operators.processors.transforming import Transforming
 from statelib.operators.processors.visits import Visits, records_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_table import KeyTable
@@ -49,7 +51,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
-    from statelib.operators.processors.definition import Cancellable, ProcessorSupplierLike, RecordMetadata
+    from statelib.operators.processors.definition import (
+        Cancellable,
+        ProcessorSupplierLike,
+        RecordMetadata,
+        ValueTransformerSupplierLike,
+    )
     from statelib.operators.processors.punctuation import Schedule
     from statelib.operators.processors.visits import Deliver, Visit
     from statelib.records.batch import Batch, Uptake
@@ -75,9 +82,10 @@ class Process:
         of_all: Stores that it only reads, of which each task has all.
         low_level: Whether it has its turn with all such processors of its sub-topology, as in Kafka Streams.
         writes_global: Whether its own stores are such that others only read.
+        transforms: Whether the supplier gives a `ValueTransformerWithKey`.
     """
 
-    supplier: ProcessorSupplierLike
+    supplier: ProcessorSupplierLike | ValueTransformerSupplierLike
     stores: tuple[StoreBuilder[Any], ...]
     node: str
     application_id: str
@@ -89,6 +97,7 @@ class Process:
     of_all: tuple[StoreBuilder[Any], ...] = ()
     low_level: bool = False
     writes_global: bool = False
+    transforms: bool = False
 
     def check(self, node: str) -> None:
         """Makes a processor and lets it begin, over empty stores in memory: what it asks for in vain is refused here.
@@ -125,7 +134,7 @@ class Process:
         of_all = {"of_all": [dict(store.describe()) for store in self.of_all]} if self.of_all else {}
         together = {"low_level": True} if self.low_level else {}
         return {
-            "operator": "process_values" if self.fixed_key else "process",
+            "operator": "transform_values" if self.transforms else "process_values" if self.fixed_key else "process",
             "supplier": describe_class(type(supplier)) if by_class else describe_factory(supplier),  # type: ignore[arg-type]
             "connected": [dict(store.describe()) for store in self.stores],
             **shared,
@@ -155,14 +164,16 @@ class Process:
         supplier: Any = self.supplier.get if isinstance(self.supplier, ProcessorSupplier) else self.supplier
         with calling("a processor's supplier", [supplier], node=self.node):
             processor = supplier()
-        wanted: type[Processor | FixedKeyProcessor] = FixedKeyProcessor if self.fixed_key else Processor
+        wanted: type[Any] = FixedKeyProcessor if self.fixed_key else Processor
+        if self.transforms:
+            wanted = ValueTransformerWithKey
         if not isinstance(processor, wanted):
             raise ConfigurationError(
                 f"the supplier gives a {type(processor).__name__}, not a {wanted.__name__}",
                 node=self.node,
                 next_step=f"derive it from statelib.{wanted.__name__}",
             )
-        return processor
+        return Transforming(processor) if self.transforms else processor
 
 
 class ProcessOperator(KafkasNames):

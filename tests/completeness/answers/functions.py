@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.completeness.answer import ClassAnswers, differs, missing, refused
+from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
 
 _MAPPER = "A [mapper](operators/mappers.md): a path, an expression, or a function, `per_record(...)` for one record"
 _OF_EARLIER = refused(
@@ -44,14 +44,15 @@ FUNCTIONS = (
         {"apply": differs("A function of key and two aggregates", "")},
     ),
     ClassAnswers(
-        "kstream.ValueTransformerWithKeySupplier", None, "For `transform_values` of tables.",
-        {"get": differs(f"{_MAPPER}; stores are missing", "")}, kip=149,
+        "kstream.ValueTransformerWithKeySupplier", "ValueTransformerWithKeySupplier",
+        "For `transform_values_with` of tables.",
+        {"get": works()}, kip=149,
     ),
     ClassAnswers(
-        "kstream.ValueTransformerWithKey", None, "What it gives.",
+        "kstream.ValueTransformerWithKey", "ValueTransformerWithKey", "What it gives.",
         {
-            "transform": differs("The mapper; it is also called for null values", ""),
-            "init, close": missing("A mapper has no context. `process_values` on the table's stream has one"),
+            "transform, init": works(),
+            "close": differs("It is not called: a slice ends when its state is committed", ""),
         },
         kip=149,
     ),

@@ -127,7 +127,10 @@ STREAMS = (
         {
             "filter, filterNot, mapValues, groupBy, toStream": works(),
             "transformValues": differs("It takes a mapper, which is also called for null values", kip=292),
-            "with stores, or a context: transformValues": missing("`to_stream().process_values(...)`", kip=292),
+            "with stores, or a context: transformValues": differs(
+                "`transform_values_with(...)`. Without a store, the table gets one where something looks into it",
+                "transform_values_with", kip=292,
+            ),
             "join, leftJoin, outerJoin": works(),
             "join(Function), leftJoin(Function)": differs(_FOREIGN_KEY, kip=213),
             "join(BiFunction), leftJoin(BiFunction)": differs(

@@ -141,6 +141,10 @@ final class TopologyOfProgram {
         return untilWindowsClose(table);
       case "transform_values":
         String suffix = step.get("suffix").asText();
+        if (step.hasNonNull("uses")) {
+          String uses = withStore(step.get("uses").asText());
+          return table.transformValues(() -> new Suffixing(suffix, uses), store(step), uses);
+        }
         return step.hasNonNull("store")
             ? table.transformValues(() -> new Suffixing(suffix), store(step))
             : table.transformValues(() -> new Suffixing(suffix));
@@ -284,12 +288,16 @@ final class TopologyOfProgram {
     if (!step.hasNonNull("uses")) {
       return stream.process(() -> new Telling(step), named);
     }
-    String uses = step.get("uses").asText();
-    if (stores.add(uses)) {
-      var supplier = Stores.inMemoryKeyValueStore(uses);
+    return stream.process(() -> new Telling(step), named, withStore(step.get("uses").asText()));
+  }
+
+  /** Adds a store for processors, if it is not there. */
+  private String withStore(String name) {
+    if (stores.add(name)) {
+      var supplier = Stores.inMemoryKeyValueStore(name);
       builder.addStateStore(Stores.keyValueStoreBuilder(supplier, Serdes.String(), Serdes.String()));
     }
-    return stream.process(() -> new Telling(step), named, uses);
+    return name;
   }
 
   private Object splitting(KStream<Object, Object> stream, JsonNode step) {
