@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
-SPECIFICATION = "HINDSTREAM_OPENLINEAGE_SPEC"
+SPECIFICATION = os.environ.pop("HINDSTREAM_OPENLINEAGE_SPEC", None)  # of our own settings, commands know each
 """The folder ``spec`` of OpenLineage's repository; without it, events are held against the classes of its client."""
 
 
@@ -58,8 +58,8 @@ def receiver(monkeypatch: Any, status: int = 201) -> Iterator[list[Event]]:
 def errors_of(event: Event) -> list[str]:
     """What is wrong with an event."""
     parts = [(event["schemaURL"], event), *((facet["_schemaURL"], facet) for facet in facets_of(event))]
-    if folder := os.environ.get(SPECIFICATION):
-        schemas = _schemas(folder)
+    if SPECIFICATION:
+        schemas = _schemas(SPECIFICATION)
         return [
             f"{error.json_path}: {error.message}"
             for url, part in parts
