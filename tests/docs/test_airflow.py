@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.slow,
     pytest.mark.long,
-    pytest.mark.timeout(1800),  # six drivers of Spark are started one after the other
+    pytest.mark.timeout(3600),  # six drivers of Spark are started one after the other
     pytest.mark.skipif(not has_postgres(), reason="there is no PostgreSQL, which Airflow wants for so much at once"),
 ]
 

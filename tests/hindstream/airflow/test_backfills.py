@@ -14,11 +14,18 @@ from statelib.commits import CommitLog
 from tests.hindstream.airflow.airflow_environ import AIRFLOW
 from tests.hindstream.airflow.standalone import Standalone, standalone
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders, published
+from tests.postgres import USER, has_postgres, postgres
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.long]
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(not has_postgres(), reason="there is no PostgreSQL: SQLite is locked where a backfill is made"),
+]
 
 DAG = """
 from datetime import UTC, datetime
@@ -29,6 +36,7 @@ dag = replay_dag(
     start_date=datetime(1970, 1, 1, tzinfo=UTC), **{given!r}
 )
 """
+DRIVER = "postgresql+psycopg2"
 DAG_IDS = ("forwards", "backwards", "together")
 DAYS = ["1970-01-01", "1970-01-02", "1970-01-03"]
 
@@ -44,7 +52,10 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
         text = DAG.format(job=JOB_FILE, dag_id=dag_id, given=given)
         (folder / "airflow" / "dags" / f"{dag_id}.py").write_text(text)
-    with standalone(folder) as one:
+    with (
+        postgres() as port,
+        standalone(folder, AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=f"{DRIVER}://{USER}@127.0.0.1:{port}/postgres") as one,
+    ):
         one.wait(lambda: all(one.states(dag_id) for dag_id in DAG_IDS))
         yield one
 
