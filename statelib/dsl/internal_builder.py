@@ -231,12 +231,13 @@ class InternalStreamsBuilder:
         """The whole name of a repartition topic: the application's comes before it."""
         return f"{self.application_id}-{topic}"
 
-    def request_prior_values(self, node: str, *, materialize: bool = True) -> bool:
+    def request_prior_values(self, node: str, *, materialize: bool = True, for_latest: bool = False) -> bool:
         """Makes a table say with each update what it replaces (Kafka's ``enableSendingOldValues``).
 
         Args:
             node: The table.
             materialize: Whether a topic's table is given a store for that, if it has none.
+            for_latest: Whether that is for the sake of what is the latest alone: Kafka Streams asks nothing there.
 
         Returns:
             Whether it does.
@@ -245,9 +246,10 @@ class InternalStreamsBuilder:
         spec: Any = table.spec
         if isinstance(spec, TableJoinMerge | TableJoin):  # as in Kafka, whether there is a store or not
             for parent in table.parents if isinstance(spec, TableJoinMerge) else table.parents[:1]:
-                self.request_prior_values(parent)
+                self.request_prior_values(parent, for_latest=for_latest)
         derived = isinstance(spec, Suppress) or (isinstance(spec, DerivedTable) and spec.store is None)
-        if derived and not self.request_prior_values(table.parents[0], materialize=materialize):
+        above = table.parents[0]
+        if derived and not self.request_prior_values(above, materialize=materialize, for_latest=for_latest):
             return False
         if isinstance(spec, PlainTableSource) and not spec.materialized:
             if not materialize:
@@ -256,6 +258,8 @@ class InternalStreamsBuilder:
         if not isinstance(spec, Suppress):
             table = self._processor(node)
             spec = table.spec
+            if isinstance(spec, DerivedTable):
+                spec = replace(spec, for_latest=for_latest and (spec.for_latest or not spec.needs_prior))
             self._graph.replace(replace(table, spec=replace(spec, needs_prior=True)))
         return True
 

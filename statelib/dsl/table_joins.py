@@ -35,7 +35,7 @@ def joined_table(
     of_right, right_view = right.view()
     for table, is_kept in ((left, joined.keeps_left), (right, joined.keeps_right)):
         if is_kept or table.versioned:  # a versioned table says together what it replaces and what is the latest
-            builder.request_prior_values(table.node)
+            builder.request_prior_values(table.node, for_latest=not is_kept)
     request_latest(builder, (*of_left, *of_right), (*left_view.stores, *right_view.stores))
 
     this = builder.suffixed(given, "-join-this", "KTABLE-JOINTHIS")
@@ -63,7 +63,7 @@ def request_latest(builder: InternalStreamsBuilder, nodes: Sequence[str], stores
     """Makes versioned tables that are looked into say which of their changes are the latest."""
     for node, store in zip(nodes, stores, strict=True):
         if isinstance(store, VersionedStore):
-            builder.request_prior_values(node)
+            builder.request_prior_values(node, for_latest=True)
 
 
 def names_of(view: AnyView) -> list[str]:

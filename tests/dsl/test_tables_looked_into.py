@@ -17,6 +17,7 @@ from statelib import (
     EmitStrategy,
     Materialized,
     SessionWindows,
+    Stores,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -61,6 +62,10 @@ def _plain(key: Any) -> Any:
     if not isinstance(key, dict):
         return key
     return (key["key"], *(round(key[f"window_{bound}"].timestamp() * 1000) for bound in ("start", "end")))
+
+
+def versioned(name: str) -> Materialized:
+    return Materialized.as_(Stores.persistent_versioned_key_value_store(name, ms(100)))
 
 
 # --- windows ---------------------------------------------------------------------------------------------------------
@@ -209,6 +214,36 @@ def test_a_foreign_key_without_a_window_meets_no_windows() -> None:
     builder.table("l").join(windowed(builder, "r", 8), BOTH, foreign_key="value").to_stream().to("out")
     with pytest.raises(ConfigurationError, match='foreign keys are string.*let the mapper give {"key": ...'):
         run(builder.build(), [Fed("l", "1", "x", 0)], [], 0, "kip")
+
+
+# --- versioned stores behind filters ---------------------------------------------------------------------------------
+
+PASSES = per_record(lambda value: value == "y", pa.bool_(), "value")
+
+
+@pytest.mark.parametrize("flush_every", [0, 1])
+def test_a_versioned_store_behind_a_filter_has_deletions_of_what_was_there(flush_every: int) -> None:
+    """So a late update is the latest if nothing was there before; old values are known, since the table has a store."""
+    builder = StreamsBuilder("app")
+    few = builder.table("l", Materialized.as_("l")).filter(PASSES, materialized=versioned("few"))
+    few.to_stream().to("out")
+    builder.stream("r").left_join(few, BOTH).to("joined")
+    records = [
+        Fed("l", "a", "x", 10), Fed("l", "a", "y", 5), Fed("r", "a", "v", 12), Fed("l", "a", "x", 20),
+        Fed("l", "a", "x", 21), Fed("r", "a", "v", 15), Fed("r", "a", "v", 22),
+    ]  # fmt: skip
+    flow = Flow(builder.build(), TYPES)
+    rows = flow.run(records, [1, 2, 3, 4, 5, 6], flush_every=flush_every)
+    assert [(row.value, row.timestamp) for row in rows["out"]] == [("y", 5), (None, 20)]
+    assert [row.value for row in rows["joined"]] == ["v|y", "v|y", "v|None"]
+
+
+def test_a_join_that_asks_for_no_old_values_leaves_deletions_of_nothing_in() -> None:
+    """As in Kafka Streams: the filter knows no old values, as the table had no store when it was made."""
+    builder = StreamsBuilder("app")
+    table = builder.table("l")
+    table.filter(PASSES, materialized=versioned("few")).join(table, BOTH).to_stream().to("out")
+    assert run(builder.build(), [Fed("l", "a", "x", 20)], [], 0, "kip") == [("a", None, 20)]
 
 
 # --- suppressed tables -----------------------------------------------------------------------------------------------

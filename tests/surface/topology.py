@@ -119,7 +119,7 @@ def tables_of_windows(events: KStream, names: KTable) -> None:
     kept = tumbling.suppress(Suppressed.until_window_closes(UNBOUNDED)).filter(
         pc.field("value", "n") > 1, materialized=Materialized.as_("final-kept")
     )
-    kept.join(limited, LATEST, Named.as_("final-limited")).to_stream().to("final-joined")
+    kept.outer_join(limited, LATEST, Named.as_("final-limited")).to_stream().to("final-joined")
     calm = names.suppress(Suppressed.until_time_limit(ms(20), UNBOUNDED))
     calm.outer_join(calm, LATEST, Named.as_("calm-itself")).to_stream().to("calm-itself")
     cheap = names.filter(pc.field("value", "amount") > 4, materialized=versioned("versions-of-few"))

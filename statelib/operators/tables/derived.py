@@ -47,17 +47,19 @@ class DerivedTable:
         store: Where the table is kept; None: nowhere.
         needs_prior: Whether changes say what they replace.
         versioned_parent: Whether the table above is versioned.
+        for_latest: Whether they say so for the sake of what is the latest alone, where Kafka Streams asks nothing.
     """
 
     step: TableStep
     store: TableStore | None = None
     needs_prior: bool = False
     versioned_parent: bool = False
+    for_latest: bool = False
 
     @property
     def leaves_out_empty(self) -> bool:
         """Whether changes from nothing to nothing end here."""
-        return self.step.is_filter and self.needs_prior and not self.versioned_parent
+        return self.step.is_filter and self.needs_prior and not (self.versioned_parent or self.for_latest)
 
     def build(self, context: OperatorContext) -> RunningDerivedTable:
         """The running operator."""
