@@ -21,7 +21,7 @@ CYCLE_MS = 146_097 * 86_400_000
 
 LATER_MS = 1_700_000_000_000_000 // CYCLE_MS * CYCLE_MS
 
-TELL_THE_TIME = {"processed", "processed-values"}
+TELL_THE_TIME = {"processed", "processed-values", "relayed-once", "relayed-twice", "relayed-anywhere"}
 """Their values are made of times."""
 
 
