@@ -37,6 +37,7 @@ STORES = {
     for store in node.spec.state_stores()
 }
 BY_KIND = {kind: name for name, (_, _, store) in STORES.items() if (kind := store.kind)}
+UNDER_WINDOWED_KEYS = ("windows-counted", "several", "session-sizes", "final-kept")
 GLOBAL = {name for name in STORES if name == "tariffs" or name.startswith("places-STATE-STORE-")}
 
 
@@ -64,8 +65,10 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
     topics = {topic for sub in TOPOLOGY.sub_topologies for topic in sub.sources}
     readers = {topic: open_archive(pipeline.warehouse, topic).reader(0, 0, 0) for topic in topics}
     types = dict(forwarded_types(TOPOLOGY, readers))
-    counted = STORES["windows-counted"][1].name  # under windowed keys; the others have windows beside the key
-    types[counted] = types_of(forwarded_of_nothing(TOPOLOGY, readers)[counted])
+    forwarded = forwarded_of_nothing(TOPOLOGY, readers)
+    for name in UNDER_WINDOWED_KEYS:  # the others have windows beside the key
+        node = STORES[name][1].name
+        types[node] = types_of(forwarded[node])
     return Warehouse(folder, pipeline, types)
 
 

@@ -114,8 +114,10 @@ def tables_of_windows(events: KStream, names: KTable) -> None:
     sessioned.left_join(few, LATEST, Named.as_("sizes")).to_stream().to("sessions-joined")
     limited = tumbling.suppress(Suppressed.until_time_limit(ms(35), BufferConfig.max_records(2)))
     limited.left_join(tumbling, LATEST, Named.as_("so-far")).to_stream().to("limited-joined")
-    final = tumbling.suppress(Suppressed.until_window_closes(UNBOUNDED)).map_values({"id": "id"})
+    final = tumbling.suppress(Suppressed.until_window_closes(UNBOUNDED))
     tumbling.to_stream().left_join(final, LATEST, Joined.as_("with-final")).to("with-final")
+    sizes = tumbling.map_values({"id": "n"})
+    tumbling.to_stream().left_join(sizes, LATEST, Joined.as_("with-sizes")).to("with-sizes")
     kept = tumbling.suppress(Suppressed.until_window_closes(UNBOUNDED)).filter(
         pc.field("value", "n") > 1, materialized=Materialized.as_("final-kept")
     )

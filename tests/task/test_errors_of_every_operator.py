@@ -65,7 +65,7 @@ class Slot(NamedTuple):
 
 
 def slots_of(of: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    if path[-2:] == ("view", "aggregator"):  # only decodes what is stored
+    if "view" in path and path[-1] == "aggregator":  # only decodes what is stored
         return
     if isinstance(of, Mapper) or (path and path[-1] == "supplier"):
         yield path
