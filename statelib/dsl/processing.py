@@ -75,7 +75,7 @@ def add_transform(
     stores = builder.state_stores.connect(names, name, tables=builder.stores_of_tables)
     types = (None, value_type, True)
     spec = Process(supplier, stores.own, name, builder.application_id, *types, stores.shared, stores.tables)
-    shown = Described(table, (parent,), (*names, *(() if store is None else (store,))))
+    shown = Described(table, (parent,), (*(() if store is None else (store,)), *names))
     return builder.add_processor(name, [parent], replace(spec, transforms=True), stores=names, described=[shown])
 
 

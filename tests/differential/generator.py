@@ -11,6 +11,7 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
 - foreign-key joins of a table that changes more than once for one record: Kafka Streams drops answers to a row that has
   changed meanwhile;
 - deduplication, which Kafka Streams does not have; records of global tables behind the others, whose order is chance;
+- processors that use stores of tables, where tables are suppressed;
 - processors that are called by stream time, where there are several of them that share no store, or several
   sub-topologies, each of which has its own stream time here;
 - streams and tables with windows of different kinds or sizes that come together: refused here;
@@ -93,8 +94,15 @@ def _describe(making: Making, most: int) -> None:
             if rng.choices([*weights], [*weights.values()])[0](making):
                 break
     _end_all(making)
-    if making.realms.count > 1:
-        for step in making.steps:  # Kafka's driver has one stream time for all sub-topologies
+    _leave_out(making)
+
+
+def _leave_out(making: Making) -> None:
+    """Takes back what cannot be compared beside other steps: see the module's docstring."""
+    for step in making.steps:
+        if any(other["op"] == "suppress" for other in making.steps):
+            step.pop("table", None)
+        if making.realms.count > 1:  # Kafka's driver has one stream time for all sub-topologies
             step.pop("tick", None)
 
 

@@ -91,6 +91,6 @@ def _with_global_store(making: Making, steps: dict[str, Step]) -> None:
     if making.rng.random() < 0.3:
         making.global_topics.append("g0")
         making.steps.append({"op": "add_global", "topic": "g0", "store": "global"})
-        for step in steps.values():
-            if making.rng.random() < 0.6:
+        for number, step in enumerate(steps.values()):
+            if not number or making.rng.random() < 0.6:  # a store that nobody reads is not filled here
                 step["global"] = "global"
