@@ -114,10 +114,8 @@ class InTurns:
         ]
         """The nodes that get something from outside, and the numbers of the parents from whom."""
         self._edges = {node.name: self._edges_of(node, nodes) for node in turn}
-        used = {store for node in turn if self._is_custom(node.name) for store in node.stores}
-        self._writes_at_once = {
-            node.name for node in turn if not self._is_custom(node.name) and used.intersection(node.stores)
-        }
+        of_tables = any(processor.tables for processor in self._processors)
+        self._writes_at_once = {node.name for node in turn if of_tables and not self._is_custom(node.name)}
         self._inputs: dict[str, list[Batch]] = {}  # by node, of each parent: nothing
         self._queue = PunctuationQueue()
         if self._processors:

@@ -67,6 +67,8 @@ def _together(nodes: Sequence[Node]) -> list[list[str]]:
     for node in processors:
         if isinstance(node.spec, Process) and node.spec.low_level:
             ties[node.name].append("low-level")
+        elif ties[node.name]:  # it is flushed with each record, and so is what it looks into
+            ties[node.name] += [name for name in node.parents[len(senders(node)) :] if name in ties]
     return [names for names in connected(ties) if len(names) > 1]
 
 
