@@ -263,6 +263,11 @@ class InternalStreamsBuilder:
             self._graph.replace(replace(table, spec=replace(spec, needs_prior=True)))
         return True
 
+    def is_stored_filter(self, node: str) -> bool:
+        """Whether a table is a filter with a store of its own."""
+        spec = self._processor(node).spec
+        return isinstance(spec, DerivedTable) and spec.step.is_filter and spec.store is not None
+
     def store_of_table(self, node: str) -> str | None:
         """The store in which a table's rows are, if it has one of its own."""
         kept = (store.name for store in self._processor(node).spec.state_stores() if store.kind in _OF_TABLES)
