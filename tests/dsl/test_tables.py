@@ -156,10 +156,6 @@ def test_what_cannot_be_is_refused() -> None:
     rates = builder.table("rates", PLAIN)
     with pytest.raises(ConfigurationError, match="needs a windowed table"):
         rates.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
-    with pytest.raises(ConfigurationError, match="has no values to look up"):
-        builder.stream("sales").join(rates.suppress(LIMIT).filter("ok"), "right")
-    with pytest.raises(ConfigurationError, match="it has no history of the filtered keys"):
-        rates.filter("ok", materialized=Materialized.as_(Stores.persistent_versioned_key_value_store("v", DAY)))
     with pytest.raises(ConfigurationError, match="must be versioned"):
         builder.stream("sales").join(rates, "right", Joined.as_("late").with_grace_period(DAY))
 
