@@ -86,7 +86,8 @@ def test_the_rebuilt_state_is_that_of_the_checkpoint(
     for store in (store for sub in topology.sub_topologies for store in sub.stores):
         archive = open_archive(pipeline.warehouse, changelog_topic("job", store.name))
         assert archive.cleaned_offset(0) > 0
-        assert archive.rows < sum(archive.end_offsets().values())
+        if store.kind != "punctuation":  # of few schedules none may have been replaced
+            assert archive.rows < sum(archive.end_offsets().values())
     assert verify(pipeline.warehouse, "job", everything=True).damages == ()
     rollback(pipeline.warehouse, "job", blocks - 1, now_ms=0)
     assert rebuilt(pipeline, head_of(pipeline)) == states[blocks - 1]

@@ -17,9 +17,13 @@ from statelib import (
     KStream,
     Materialized,
     Named,
+    SessionWindows,
+    SlidingWindows,
     Stores,
     StreamsBuilder,
+    TimeWindows,
     TopologyTestDriver,
+    count,
     per_record,
 )
 from statelib.operators.key_types import go_together, type_form
@@ -32,6 +36,8 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from statelib import CogroupedKStream
 
 J = per_record(lambda left, right: f"{left}|{right}", pa.string(), "left", "right")
 WITHIN = JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=1))
@@ -144,13 +150,37 @@ def repartitioned(builder: StreamsBuilder) -> None:
     by_value.left_join(right.select_key("value").to_table(Named.as_("T")), J, Joined.as_("NODE")).to("out")
 
 
+def cogrouping(builder: StreamsBuilder) -> CogroupedKStream[Any, Any]:
+    left, right = streams(builder)
+    return left.group_by_key().cogroup({"n": count()}).cogroup(right.group_by_key(), {"more": count()})
+
+
+def cogrouped(builder: StreamsBuilder) -> None:
+    cogrouping(builder).aggregate(named=Named.as_("NODE")).to_stream().to("out")
+
+
+def cogrouped_in_windows(builder: StreamsBuilder) -> None:
+    windows = TimeWindows.of_size_with_no_grace(SECOND)
+    cogrouping(builder).windowed_by(windows).aggregate(named=Named.as_("NODE")).to_stream().to("out")
+
+
+def cogrouped_in_sliding_windows(builder: StreamsBuilder) -> None:
+    windows = SlidingWindows.of_time_difference_with_no_grace(SECOND)
+    cogrouping(builder).windowed_by(windows).aggregate(named=Named.as_("NODE")).to_stream().to("out")
+
+
+def cogrouped_in_sessions(builder: StreamsBuilder) -> None:
+    windows = SessionWindows.of_inactivity_gap_with_no_grace(SECOND)
+    cogrouping(builder).windowed_by(windows).aggregate(named=Named.as_("NODE")).to_stream().to("out")
+
+
 OPERATORS: dict[str, Callable[[StreamsBuilder], None]] = {
     of.__name__: of
     for of in (
         stream_table, stream_table_left, stream_versioned, stream_versioned_grace, stream_counts, stream_derived_table,
         stream_joined_table, tables, tables_left, tables_outer_stored, tables_versioned, foreign_key, foreign_key_left,
         global_table, global_table_versioned, streams_inner, streams_outer, merged, merged_values, merged_counts,
-        repartitioned,
+        repartitioned, cogrouped, cogrouped_in_windows, cogrouped_in_sliding_windows, cogrouped_in_sessions,
     )
 }  # fmt: skip
 MERGES = ("merged", "merged_values", "merged_counts")

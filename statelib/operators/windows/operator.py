@@ -95,7 +95,7 @@ class WindowAggregate(WindowedAggregateSpec):
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
-        seen_ms = dict.fromkeys(get_args(Semantics), self.kept_ms)
+        seen_ms = {semantics: self.stored_ms(semantics) for semantics in get_args(Semantics)}
         settings = {**settings_of(self.describe(), "emit"), "on_grid": True, "seen_ms": seen_ms}
         return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 

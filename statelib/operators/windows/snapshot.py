@@ -78,7 +78,8 @@ def _windows(described: Described) -> tuple[int, int, bool, Callable[[NDArray[np
     if isinstance(windows, SlidingWindows):
         seen_ms = windows.seen_ms(retention_ms, described.semantics)
         return seen_ms, windows.time_difference_ms, True, windows.end_of
-    return retention_ms, windows.size_ms, False, windows.end_of
+    seen_ms = settings.get("seen_ms", {}).get(described.semantics, retention_ms)
+    return seen_ms, windows.size_ms, False, windows.end_of
 
 
 def store_time(described: Described, place: Place) -> int:
