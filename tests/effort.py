@@ -30,6 +30,11 @@ def in_turn(cases: Iterable[Any], ways: Sequence[Any]) -> list[Any]:
 
 def every_other(cases: Iterable[Any], first: int = 0) -> list[Any]:
     """Cases for ``parametrize``: every second one from ``first`` on is for a plain run, the others are long."""
+    return one_in(2, cases, first)
+
+
+def one_in(number: int, cases: Iterable[Any], first: int = 0) -> list[Any]:
+    """Cases for ``parametrize``: one in ``number`` from ``first`` on is for a plain run, the others are long."""
     long = pytest.mark.long
     each = (case if isinstance(case, tuple) else (case,) for case in cases)
-    return [pytest.param(*case, marks=() if n % 2 == first else long) for n, case in enumerate(each)]
+    return [pytest.param(*case, marks=() if n % number == first else long) for n, case in enumerate(each)]

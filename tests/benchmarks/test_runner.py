@@ -9,6 +9,7 @@ from benchmarks.runner import Runner
 from benchmarks.works import WORKS
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_size_is_measured_as_often_as_asked_and_answers_are_compared(tmp_path, capsys) -> None:
     runner = Runner(tmp_path, Parameters(campaigns=20, records_per_second=2.0), sizes=[3_000, 1_000])

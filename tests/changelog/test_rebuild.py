@@ -50,7 +50,7 @@ from statelib.documents.manifests import Commit
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
-from tests.effort import every_other
+from tests.effort import one_in
 from tests.operators.processors.examples import relays
 from tests.task.pipeline import Pipeline
 
@@ -421,7 +421,7 @@ def rebuilt(pipeline: Pipeline, commit: Commit) -> dict[str, dict[str, list[tupl
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("build", "semantics"), every_other(IN_EACH_MODE, first=1))
+@pytest.mark.parametrize(("build", "semantics"), one_in(4, IN_EACH_MODE, first=1))
 def test_the_rebuilt_state_is_that_of_the_checkpoint(
     tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str
 ) -> None:
@@ -432,7 +432,7 @@ def test_the_rebuilt_state_is_that_of_the_checkpoint(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("build", every_other(TOPOLOGIES, first=1), ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", one_in(4, TOPOLOGIES, first=1), ids=lambda build: build.__name__)
 def test_a_changelog_does_not_depend_on_slices_batches_and_budgets(
     tmp_path: Path, build: Callable[[StreamsBuilder], None]
 ) -> None:
@@ -553,7 +553,7 @@ def test_a_record_that_is_none_of_its_store_is_told_with_the_archive(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("build", every_other(OF_EACH_SORT), ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", one_in(3, OF_EACH_SORT), ids=lambda build: build.__name__)
 def test_changelogs_go_back_with_the_job_and_on_again(tmp_path: Path, build: Callable[[StreamsBuilder], None]) -> None:
     """The whole engine: after a rollback and another replay everything is as if there had been none."""
     undisturbed = replayed(tmp_path / "a", made(build), [5 * MINUTE, None])

@@ -25,6 +25,7 @@ JANUARY_MS = 1_356_998_400_000
 EVERY_MS = 60_000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_its_commands_print_what_it_says(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_its_commands_print_what_it_says(tmp_path: Path) -> None:
     """A change is compared, explained, promoted and taken back, and a mistake repaired."""

@@ -24,6 +24,7 @@ def _ms(time: datetime) -> int:
     return int(time.timestamp() * 1000)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_delayed_hour(tmp_path: Path) -> None:
     demo = job()

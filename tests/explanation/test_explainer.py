@@ -14,6 +14,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, find_result
 from statelib.explanation.tasks import Tasks
 from statelib.job.job import Job
+from tests.effort import every_other
 from tests.explanation.jobs import (
     GRACE_MS,
     INTERVAL_MS,
@@ -142,7 +143,7 @@ def test_a_key_that_is_not_there(counted: Pipeline) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", every_other(JOBS, first=1))
 @settings(max_examples=2, phases=NO_SHRINKING)
 @given(seed=st.integers(0, 2**32))
 def test_the_records_alone_give_the_result(name: str, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:

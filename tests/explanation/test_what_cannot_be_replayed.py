@@ -32,6 +32,7 @@ def of(job: Pipeline, row: tuple[Any, ...], topic: str = "by-hour") -> Explanati
     return explain(Job(job.name, job.topology), job.warehouse, job._settings, found)
 
 
+@pytest.mark.long
 def test_after_a_repair(tmp_path: Path) -> None:
     job, never = (run(tmp_path / name, 1, CUTS, wrong, topology(45)) for name, wrong in (("job", 2), ("never", 4)))
     repaired(job, tmp_path / "fix", 2)

@@ -264,7 +264,7 @@ ARGUMENTS = ("new.py:job", "--against", "old.py:job", "--to", "70000")
     ("is_killed", "first"),
     [
         pytest.param(False, 0, id="it cleans up"),
-        pytest.param(True, 1, id="the next one cleans up"),
+        pytest.param(True, 1, id="the next one cleans up", marks=pytest.mark.long),
         pytest.param(False, 1, id="it cleans up at the others", marks=pytest.mark.long),
         pytest.param(True, 0, id="the next one cleans up at the others", marks=pytest.mark.long),
     ],

@@ -36,7 +36,7 @@ from statelib.serdes import FixedWidthSerde
 from statelib.settings.settings import load_settings
 from tests.commits.versions.test_fork import Killed, at, kill
 from tests.conftest import ROOT
-from tests.effort import every_other
+from tests.effort import one_in
 from tests.repair.histories import EVENT, HOUR, NAME, as_fork, events, forked, names, topology
 from tests.task.pipeline import Pipeline
 
@@ -317,7 +317,7 @@ def test_a_job_that_publishes_while_the_topic_passes_is_fenced(world: World, mon
     assert world.seen() == world.has("new")
 
 
-@pytest.mark.parametrize("step", every_other(PASS))
+@pytest.mark.parametrize("step", one_in(4, PASS))
 def test_of_two_that_pass_a_topic_on_the_newer_one_counts(world: World, step: str) -> None:
     """Readers are moved back while the topic passes to the fork."""
     world.publish("job")
@@ -369,7 +369,7 @@ KILLS = [
 ]
 
 
-@pytest.mark.parametrize(("step", "number", "then"), every_other(KILLS))
+@pytest.mark.parametrize(("step", "number", "then"), one_in(4, KILLS))
 def test_killed_at_a_step(world: World, step: str, number: int, then: str) -> None:
     """It is given again, or given up."""
     world.publish("job")

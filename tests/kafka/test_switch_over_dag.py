@@ -227,7 +227,7 @@ class Bed:
 @pytest.mark.parametrize(
     ("dags", "dying"),
     [
-        pytest.param(("switch",), ("switch-switch",), id="over"),
+        pytest.param(("switch",), ("switch-switch",), id="over", marks=pytest.mark.long),
         pytest.param(("switch", "back"), None, id="over-and-back-and-every-task-dies", marks=pytest.mark.long),
     ],
 )

@@ -237,8 +237,8 @@ def optimized_case() -> Case:
     )
 
 
-CASES = [windows_case, versioned_case]
-LONG_CASES = [join_case, repartition_case, through_case, optimized_case]
+CASES = [windows_case]
+LONG_CASES = [versioned_case, join_case, repartition_case, through_case, optimized_case]
 
 
 @pytest.fixture(scope="module", autouse=True)

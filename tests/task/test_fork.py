@@ -15,6 +15,7 @@ from statelib.commits.run.plan import NothingToDo
 from statelib.commits.versions.fork import fork
 from statelib.commits.versions.sink_history import sink_history
 from statelib.errors.kinds import ConfigurationError
+from tests.effort import every_other
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface
 from tests.task.pipeline import Pipeline
@@ -52,7 +53,8 @@ def records(pipeline: Pipeline) -> dict[str, list[Any]]:
 
 
 @pytest.mark.slow
-def test_at_every_commit_whatever_the_operators(tmp_path: Path) -> None:
+@pytest.mark.parametrize("commits", every_other([((1, 3),), ((2, 4),)]))
+def test_at_every_commit_whatever_the_operators(tmp_path: Path, commits: tuple[int, ...]) -> None:
     pipeline = Pipeline(tmp_path, surface(), "surface")
     for topic, rows in INPUT.items():
         pipeline.archive(topic, rows, TYPES, PARTITIONS)
@@ -60,7 +62,7 @@ def test_at_every_commit_whatever_the_operators(tmp_path: Path) -> None:
         pipeline.run(cut)
     expected = records(pipeline), pipeline.state()
     assert sum(map(len, expected[0].values())) > len(TIMES)
-    for n in (1, 2, 3, 4):
+    for n in commits:
         forked = fork_of(pipeline, tmp_path / f"f{n}", f"f{n}", n)
         assert forked.state() != expected[1] or n == 4
         forked.run(CUTS[2] if n == 1 else None)  # the one in two slices, not as the job

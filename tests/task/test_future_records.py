@@ -200,6 +200,7 @@ def as_if_stamped_in_time(rows: Sequence[Row], last: int) -> list[Row]:
     return kept
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_with_the_partitions_time_every_operator_answers_as_if_they_had_it(tmp_path: Path) -> None:
     """The surface: joins, tables, windows, suppress, deduplication, calls by stream time, behind repartitions too.

@@ -165,6 +165,7 @@ def test_a_changed_topology_reads_as_before_where_the_state_has_values_of_the_to
         assert [row[2:] for row in job.output("more")] == [("k0", {"shop": "s", "amount": 1}, 9_000)]
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_the_whole_surface_over_sources_that_change(tmp_path: Path) -> None:
     records = surface_records(seed=7, records=60)

@@ -123,6 +123,7 @@ def test_one_job_is_as_two(tmp_path: Path, windows: str, semantics: Semantics) -
     assert {topic: rows for topic, rows in found.items() if topic not in BY_TASK_TIME} == {}
 
 
+@pytest.mark.long
 def test_one_job_is_as_two_with_the_stream_time_of_events(tmp_path: Path) -> None:
     one, two = one_and_two(tmp_path, "tumbling", events(late=False), "kip")
     assert differences(one, two, BY_KEY_BYTES) == {}

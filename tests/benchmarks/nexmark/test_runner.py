@@ -58,6 +58,7 @@ class Endless(DuckDB):
         return ["sleep", "600"] if query == "q2" else ["false"]
 
 
+@pytest.mark.long
 def test_who_comes_to_no_end_does_not_keep_the_others(tmp_path) -> None:
     contestants = [Endless(), DuckDB()]
     runner = Runner(tmp_path, Parameters(events=5_000), limit_seconds=5)

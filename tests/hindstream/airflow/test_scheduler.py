@@ -160,6 +160,7 @@ def refused(scheduler: Scheduler) -> dict[str, str]:
     return scheduler.ended("migrate-rates")
 
 
+@pytest.mark.long
 def test_refused_a_migration_changes_nothing(scheduler: Scheduler, refused: dict[str, str]) -> None:
     skipped = dict.fromkeys([*STEPS[2:], "roll_back"], "skipped")
     assert refused == {"plan": "success", "approve": "success", **skipped, "dag_run": "success"}

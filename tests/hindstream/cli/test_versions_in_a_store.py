@@ -82,6 +82,7 @@ def counts(least: int) -> dict[str, int]:
     return {key: sum(of == key and value >= least for of, value in values) for key in ("k0", "k1", "k2")}
 
 
+@pytest.mark.long
 def test_from_the_fork_to_its_end(warehouse: Storage, s3: S3Server, typed: Command) -> None:
     typed("run", "old.py:job", "--until", "50000")
     typed("run", "old.py:job")

@@ -65,6 +65,7 @@ def iceberg_spark(lake: Path) -> Iterator[Callable[[str], list[dict[str, Any]]]]
         process.stdin.close()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_spark_reads_and_maintains(world: World) -> None:
     world.publish()

@@ -26,7 +26,7 @@ from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.parquet.schema import TIMESTAMP, topic_schema
 from tests.command import hindstream, run
-from tests.effort import every_other
+from tests.effort import one_in
 from tests.hindstream.projects.topics import RECORDS, TOPICS, make_topic
 from tests.ingest.lake import load, write_file
 from tests.task.pipeline import Pipeline
@@ -46,7 +46,7 @@ def its_tests(folder: Path):
     return [value for name, value in vars(module).items() if name.startswith("test_")]
 
 
-@pytest.mark.parametrize(("topic", "template"), every_other(itertools.product(TOPICS, TEMPLATES)))
+@pytest.mark.parametrize(("topic", "template"), one_in(4, itertools.product(TOPICS, TEMPLATES)))
 def test_its_test_passes_and_its_job_runs(tmp_path, topic, template) -> None:
     shape = shape_of(make_topic(tmp_path / "warehouse", topic))
     if template == "table" and not shape.has_keys:
@@ -261,6 +261,7 @@ def test_the_commands_make_a_project_that_runs(tmp_path) -> None:
     assert (folder / "warehouse" / "jobs" / "orders-once" / "reports" / "index.html").is_file()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_project_of_odd_fields_runs_on_spark(tmp_path) -> None:
     make_topic(tmp_path / "warehouse", "odd-without-keys")

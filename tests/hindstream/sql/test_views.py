@@ -175,6 +175,7 @@ def test_names(forked):
     drop_fork(forked, "new", now_ms=8)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
 def test_in_spark_with_deltas_package(forked, run, tmp_path):

@@ -117,6 +117,7 @@ def test_a_table_of_a_catalog(tmp_path: Path) -> None:
         assert "nothing is new" in hindstream("ingest", "temps", cwd=tmp_path).stdout
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_query(lake: Path) -> None:

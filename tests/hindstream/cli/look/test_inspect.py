@@ -15,7 +15,7 @@ from hindstream.cli.look.inspect import print_rows, print_stores
 from statelib import ConfigurationError, Materialized, StreamsBuilder, TimeWindows
 from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.settings.settings import Settings
-from tests.effort import every_other
+from tests.effort import one_in
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface
 from tests.task.pipeline import Pipeline
@@ -57,7 +57,7 @@ def shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", every_other(STORES))
+@pytest.mark.parametrize("store", one_in(4, STORES))
 def test_every_store_can_be_looked_into(shown, store: str) -> None:
     spec = STORES[store].spec
     by_id = isinstance(spec, DeduplicateSpec) and spec.kind

@@ -92,6 +92,7 @@ def test_a_record_that_holds_a_slice_back_is_told(tmp_path) -> None:
     assert "set max_future to set such records apart" in held_back
 
 
+@pytest.mark.long
 def test_a_fork_goes_on_slice_by_slice_as_its_job_does(tmp_path) -> None:
     settings = make_settings(tmp_path)
     warehouse = Storage(settings.warehouse)

@@ -133,6 +133,7 @@ def test_a_store_that_was_reset_before(tmp_path: Path) -> None:
     assert held(settings) == held(always)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_killed_at_any_step(tmp_path: Path) -> None:
     expected = held(replayed(tmp_path / "always", 8))

@@ -93,6 +93,7 @@ def replayed(s3: S3Server, in_environment: None, tmp_path_factory: pytest.TempPa
     return Replayed(folder, settings, runs)
 
 
+@pytest.mark.long
 def test_the_answer_is_that_of_a_local_disk(replayed: Replayed, tmp_path: Path, spark: SparkSession, orders_job: Job):
     local = make_settings(tmp_path)
     archive_orders(local, orders())
