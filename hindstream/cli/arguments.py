@@ -26,6 +26,12 @@ Stopped = Annotated[
         "--stopped", help="Confirm that the application is stopped, if its group does not tell (protocol streams)."
     ),
 ]
+StateDirToWrite = Annotated[
+    Path | None,
+    typer.Option(
+        "--state-dir", help="Also write the application's state directory, into this state.dir: it starts warm."
+    ),
+]
 JobReference = Annotated[str, typer.Argument(metavar="JOB", help="The job: FILE.py:NAME or PACKAGE.MODULE:NAME.")]
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, or FILE.py:NAME, or PACKAGE.MODULE:NAME.")]
 Warehouse = Annotated[str | None, typer.Option(help="Root of all durable data: a directory or URL.")]

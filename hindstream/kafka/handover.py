@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.local_state.directory import LocalState, StateDirectory
+from hindstream.kafka.local_state.layout import Layout, layout_of
 from hindstream.kafka.producer import Outgoing, outgoing, produce, record_of, sending
 from hindstream.runs import now_ms, open_warehouse
+from statelib.assignment.model import TaskId
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
@@ -27,8 +31,11 @@ from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
+    from hindstream.kafka.local_state.store_files import StoreFiles
     from statelib.documents.manifests import Commit, TaskPosition
     from statelib.job.handover import Handover
     from statelib.settings.settings import Settings
@@ -47,12 +54,14 @@ class HandedOver:
         group: The application's.
         stores: In the order of the topology.
         offsets: Where the group goes on, by topic and partition.
+        local_state: The state directory that was written; None: none was wanted.
     """
 
     commit: int
     group: str
     stores: tuple[StoreChangelog, ...]
     offsets: Mapping[tuple[str, int], int]
+    local_state: LocalState | None = None
 
 
 def hand_over(
@@ -62,6 +71,7 @@ def hand_over(
     commit: int | None = None,
     replace: bool = False,
     stopped: bool = False,
+    state_dir: Path | None = None,
     last_check: Callable[[], object] = lambda: None,
 ) -> HandedOver:
     """Exports the changelogs of all stores, verifies them, and sets the group's offsets.
@@ -72,11 +82,14 @@ def hand_over(
         commit: The job's commit; None: the newest.
         replace: Whether changelog topics that are there are deleted first, with all that they hold.
         stopped: Whether the application is taken to be at rest where nobody can tell: see `Cluster.check_stopped`.
+        state_dir: Where the application's state directory is written too, so that it starts without a restore: its
+            setting ``state.dir``, or a folder of which its hosts get copies. With ``replace`` what the application has
+            there is deleted first.
         last_check: Is called before the offsets are set; an error keeps them from it.
 
     Raises:
-        ConfigurationError: The application runs; a topic is not as the job's; a changelog topic is there; a store
-            cannot be exported.
+        ConfigurationError: The application runs; a topic is not as the job's; a changelog topic is there, or local
+            state; a store cannot be exported.
         CorruptedDataError: What was read back is not what was written.
         RetryableError: The cluster or the warehouse did not answer.
     """
@@ -98,13 +111,15 @@ def hand_over(
         cluster.check_stopped(handover.application_id, assumed=stopped)
         offsets = _offsets(handover, made, cluster, warehouse)
         _check_changelogs([store.name for store in stores], handover, made)
-        exports = [_StoreExport(handover, store, cluster) for store in stores]
+        local = None if state_dir is None else _LocalFiles(state_dir, handover, replace_there=replace)
+        exports = [_StoreExport(handover, store, cluster, local) for store in stores]
         positions = {task_id: task.position for task_id, task in made.tasks.items()}
         handed = tuple(export.run(positions, replace=replace) for export in exports)
         cluster.check_stopped(handover.application_id, assumed=stopped)
+        laid = None if local is None else local.finish(state.stores)
         last_check()
         cluster.set_group_offsets(handover.application_id, offsets)
-        return HandedOver(state.commit, handover.application_id, handed, offsets)
+        return HandedOver(state.commit, handover.application_id, handed, offsets, laid)
 
 
 def _check_restored(store: StoreSnapshot) -> None:
@@ -161,8 +176,9 @@ def _read_back(handover: Handover, commit: Commit, warehouse: Storage) -> tuple[
 class _StoreExport:
     """A store's way into its changelog topic and back."""
 
-    def __init__(self, handover: Handover, store: StoreSnapshot, cluster: Cluster) -> None:
+    def __init__(self, handover: Handover, store: StoreSnapshot, cluster: Cluster, local: _LocalFiles | None) -> None:
         self._store = store
+        self._local = local
         self._form = handover.format(store.name)
         self._changelog = handover.changelog(store.name)
         self._cluster = cluster
@@ -198,9 +214,52 @@ class _StoreExport:
 
     def _found(self, partition: int, written: _Digest) -> _Digest:
         found = _Digest(has_timestamps=written.has_timestamps)
-        for message in self._cluster.messages(self._changelog, partition):
-            found.add(record_of(message))
+        with nullcontext() if self._local is None else self._local.files(self._store, partition) as files:
+            for message in self._cluster.messages(self._changelog, partition):
+                record = record_of(message)
+                found.add(record)
+                if files is not None:
+                    files.add(record, message.offset() or 0)
+            if files is not None:
+                files.finish(self._changelog, partition)
         return found
+
+
+class _LocalFiles:
+    """The application's state directory, of what is read back."""
+
+    def __init__(self, state_dir: Path, handover: Handover, *, replace_there: bool) -> None:
+        self._handover = handover
+        self._directory = StateDirectory(state_dir, handover.application_id)
+        self._directory.begin(replace=replace_there)
+
+    def files(self, store: StoreSnapshot, partition: int) -> AbstractContextManager[StoreFiles | None]:
+        """For a task's share of a store; None: it is not on disk."""
+        layout = self._layout(store)
+        return nullcontext() if layout is None else self._files(store, partition, layout)
+
+    def finish(self, stores: Iterable[StoreSnapshot]) -> LocalState:
+        """Notes that stores that were left out have nothing yet, and moves the directory to its place."""
+        to_restore = []
+        for store in stores:
+            layout = self._layout(store)
+            if store.name not in self._handover.leave_out:
+                to_restore += [store.name] if layout is None or layout.restored else []
+            elif layout is not None and not store.described.is_global:
+                for partition in store.partitions:
+                    with self._files(store, partition, layout.to_be_restored()) as files:
+                        files.finish(self._handover.changelog(store.name), partition)
+        return self._directory.place(to_restore)
+
+    def _layout(self, store: StoreSnapshot) -> Layout | None:
+        layout = layout_of(store.described)
+        if layout is not None and store.name in self._handover.restored:
+            return layout.to_be_restored()
+        return layout
+
+    def _files(self, store: StoreSnapshot, partition: int, layout: Layout) -> StoreFiles:
+        task = TaskId(store.described.store.sub_topology, partition)
+        return self._directory.store(str(task), self._handover.live_store(store.name), layout)
 
 
 @dataclass(slots=True)

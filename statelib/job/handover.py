@@ -44,6 +44,8 @@ class Handover:
         topics: By source topic of the job, the topic's name in Kafka, if that differs.
         changelogs: By store, its changelog topic, if that is not ``<application id>-<store>-changelog``.
         leave_out: Stores that do not move: the other side does not have them, or begins with them empty.
+        restored: Stores that a written state directory leaves to be restored: those that the application has in
+            memory, or makes by a supplier of its own (``Materialized.as(Stores.persistentKeyValueStore(...))``).
         copies_only: Whether the replayed archives must be copies that ``hindstream archive`` made, which know their
             topics. False: you promise that the archives have Kafka's own offsets; this cannot be checked.
     """
@@ -56,14 +58,19 @@ class Handover:
     leave_out: tuple[str, ...] = ()
     copies_only: bool = True
     changelogs: Mapping[str, str] = field(default_factory=dict)
+    restored: tuple[str, ...] = ()
 
     def format(self, store: str) -> StoreFormat:
         """How the application writes a store's keys and values."""
         return self.formats.get(store, _DEFAULT)
 
+    def live_store(self, store: str) -> str:
+        """The application's name of a store."""
+        return self.stores.get(store, store)
+
     def changelog(self, store: str) -> str:
         """The changelog topic of a store."""
-        return self.changelogs.get(store) or f"{self.application_id}-{self.stores.get(store, store)}-changelog"
+        return self.changelogs.get(store) or f"{self.application_id}-{self.live_store(store)}-changelog"
 
     def kafka_topic(self, topic: str) -> str:
         """The name in Kafka of a source topic of the job."""
@@ -75,7 +82,7 @@ class Handover:
         Raises:
             ConfigurationError: One does not.
         """
-        for name in (*self.formats, *self.stores, *self.changelogs, *self.leave_out):
+        for name in (*self.formats, *self.stores, *self.changelogs, *self.leave_out, *self.restored):
             if name not in names:
                 step = f"name one of: {', '.join(sorted(names))}"
                 raise ConfigurationError("the job has no such store", job=self.job, store=name, next_step=step)

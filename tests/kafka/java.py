@@ -82,9 +82,9 @@ class JavaProcess:
         return f"{self.log} ends with:\n{self.log.read_text(errors='replace')[-_LOG_CHARS:]}"
 
 
-def java(main: str, *arguments: str | Path, heap_mb: int) -> list[str | Path]:
-    """The command of a main class of the project."""
-    return command(executable(), [f"{build() / 'lib'}/*"], main, *arguments, heap_mb=heap_mb)
+def java(main: str, *arguments: str | Path, heap_mb: int, before: Iterable[Path] = ()) -> list[str | Path]:
+    """The command of a main class of the project; ``before``: jars that stand before its libraries."""
+    return command(executable(), [*before, f"{build() / 'lib'}/*"], main, *arguments, heap_mb=heap_mb)
 
 
 def attached(main: str, *arguments: str | Path, heap_mb: int) -> list[str | Path]:

@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.kafka.java import JavaProcess, java
+from tests.kafka.maven import streams_jars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,7 @@ class StreamsApp:
         state_dir: For its local stores; its log lies beside it.
         topic_prefix: What the names of its topics begin with.
         settings: More of Kafka's settings, and those that the topology's file names (``topology.window.size.ms``).
+        version: Of Kafka Streams; None: that of the test bed.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class StreamsApp:
         *,
         topic_prefix: str = "",
         settings: Mapping[str, str] | None = None,
+        version: str | None = None,
     ) -> None:
         self._arguments = {
             **broker.java_settings,
@@ -58,11 +61,12 @@ class StreamsApp:
             **(settings or {}),
         }
         self._topology = topology
+        self._jars = () if version is None else tuple(streams_jars(version))
         self._log = state_dir.with_name(f"{state_dir.name}.log")
 
     def __enter__(self) -> Self:
         arguments = [f"{name}={value}" for name, value in self._arguments.items()]
-        main = java("hindstream.testbed.StreamsApp", self._topology, *arguments, heap_mb=_HEAP_MB)
+        main = java("hindstream.testbed.StreamsApp", self._topology, *arguments, heap_mb=_HEAP_MB, before=self._jars)
         self._process = JavaProcess(main, self._log, stdout=subprocess.PIPE)
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -92,6 +96,10 @@ class StreamsApp:
     def versions(self, store: str, *keys: str) -> list[Row]:
         """The versions of some keys that a versioned store gives, oldest first: ``timestamp_ms``, ``valid_to_ms``."""
         return self._ask("versions", store, *keys)
+
+    def restored(self) -> dict[str, int]:
+        """Of how many records each store has been restored that is restored from a changelog."""
+        return {row["store"]: row["records"] for row in self._ask("restored")}
 
     def stop(self) -> None:
         """Stops it: what it has processed is committed."""

@@ -12,7 +12,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from hindstream.cli.live.handover import offsets_data, print_changelogs, print_offsets
+from hindstream.cli.live.handover import offsets_data, print_changelogs, print_local_state, print_offsets
 from hindstream.cli.versions.diff import DIFFERENT, difference_lines
 from hindstream.console.differences import interval_sentences, sink_name, sink_sentences
 from hindstream.console.json_lines import json_data, print_json
@@ -122,16 +122,21 @@ def print_outputs(of: Switch, asked: OutputsAsked, output: Output = "table") -> 
         raise typer.Exit(DIFFERENT)
 
 
-def run_switch_over(of: Switch, *, replace: bool, stopped: bool, output: Output = "table") -> None:
+def run_switch_over(
+    of: Switch, *, replace: bool, stopped: bool, state_dir: Path | None = None, output: Output = "table"
+) -> None:
     """Switches over, and prints what. Raises as `hindstream.spark.kafka.switch_over.switch_over` does."""
-    done = switch_over(of.job, of.switch, of.settings, replace=replace, stopped=stopped)
+    done = switch_over(of.job, of.switch, of.settings, replace=replace, stopped=stopped, state_dir=state_dir)
     out = Results(output)
     if done.handed_over is None:
         out.say("It was handed over before.")
     else:
         print_changelogs(done.handed_over.stores, out)
     print_offsets(done.offsets, out)
+    if done.handed_over is not None and done.handed_over.local_state is not None:
+        print_local_state(done.handed_over.local_state, out)
     out.say(f"{done.new} continues where {done.old} has stopped: start it, and never start {done.old} again.")
-    made = {"commit": None, "stores": []} if done.handed_over is None else json_data(done.handed_over)
-    data = {"old": done.old, "new": done.new, "commit": made["commit"], "stores": made["stores"]}
+    nothing: dict[str, object] = {"commit": None, "stores": [], "local_state": None}
+    made = nothing if done.handed_over is None else json_data(done.handed_over)
+    data = {"old": done.old, "new": done.new, **{name: made[name] for name in nothing}}
     out.result({**data, "offsets": offsets_data(done.offsets)})

@@ -15,6 +15,7 @@ from hindstream.cli.arguments import (
     JsonOrText,
     RowsUntil,
     Since,
+    StateDirToWrite,
     Stopped,
     Tolerances,
     Warehouse,
@@ -98,6 +99,7 @@ def switch_diff(
 def switch_over(
     job: JobReference,
     reference: Reference = None,
+    state_dir: StateDirToWrite = None,
     output: JsonOrText = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
@@ -116,7 +118,9 @@ def switch_over(
     from hindstream.cli.live.switch import run_switch_over  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    run_switch_over(_switch(job, reference, given), replace=replace, stopped=stopped, output=output)
+    run_switch_over(
+        _switch(job, reference, given), replace=replace, stopped=stopped, state_dir=state_dir, output=output
+    )
 
 
 def _switch(job: str, reference: str | None, settings: Settings, commit: int | None = None) -> Switch:

@@ -32,6 +32,7 @@ from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from hindstream.kafka.handover import HandedOver
     from statelib.commits.sources.checks import EndOffsets
@@ -63,7 +64,13 @@ class SwitchedOver:
 
 
 def switch_over(
-    job: Job, switch: SwitchOver, settings: Settings, *, replace: bool = False, stopped: bool = False
+    job: Job,
+    switch: SwitchOver,
+    settings: Settings,
+    *,
+    replace: bool = False,
+    stopped: bool = False,
+    state_dir: Path | None = None,
 ) -> SwitchedOver:
     """Replays to where the old application has stopped, and hands over to the new one. A repeat goes on.
 
@@ -73,6 +80,7 @@ def switch_over(
         settings: See `Settings`.
         replace: Whether an earlier hand-over to the new application, which has not been started since, is replaced.
         stopped: Whether applications are taken to be at rest where nobody can tell: see `Cluster.check_stopped`.
+        state_dir: Where the new application's state directory is written too: see `hand_over`.
 
     Raises:
         ConfigurationError: An application runs; the new one has been used before; the job has come further than the
@@ -110,6 +118,7 @@ def switch_over(
         commit=log.head_number(),
         replace=is_ours or replace,
         stopped=stopped,
+        state_dir=state_dir,
         last_check=lambda: stop.check_still(ends),
     )
     _release(warehouse, job.name, holder)

@@ -18,7 +18,8 @@ import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThr
  * A Kafka Streams application that does what its standard input says, until that ends; then it stops in good order.
  *
  * <p>Commands: ["catch-up"] waits until it has processed and committed all that lies in its topics; ["dump", store] and
- * ["versions", store, key...] give what a store holds. Each is carried out once the application runs, its stores
+ * ["versions", store, key...] give what a store holds; ["restored"] from how many records the stores have been restored.
+ * Each is carried out once the application runs, its stores
  * restored. The answer is a JSON object for each row, then {"done": command}; or {"error": text}.
  */
 public final class StreamsApp {
@@ -30,6 +31,7 @@ public final class StreamsApp {
   private final KafkaStreams streams;
   private final Progress progress;
   private final StoreReader reader;
+  private final Restored restored = new Restored();
   private volatile Throwable failure;
 
   private StreamsApp(KafkaStreams streams, Progress progress) {
@@ -37,6 +39,7 @@ public final class StreamsApp {
     this.progress = progress;
     this.reader = new StoreReader(streams);
     streams.setUncaughtExceptionHandler(this::fail);
+    streams.setGlobalStateRestoreListener(restored);
   }
 
   /** Arguments: the topology, then settings: name=value. */
@@ -77,6 +80,7 @@ public final class StreamsApp {
       case "dump" -> reader.dump(arguments.get(0), StreamsApp::print);
       case "versions" ->
           reader.versions(arguments.get(0), arguments.subList(1, arguments.size()), StreamsApp::print);
+      case "restored" -> restored.dump(StreamsApp::print);
       default -> throw new IllegalArgumentException("no such command");
     }
   }

@@ -15,7 +15,9 @@ final class Topologies {
           "reduce", Reduce::define,
           "through", Through::define,
           "stream-join", StreamJoin::define,
-          "foreign-key", ForeignKey::define);
+          "foreign-key", ForeignKey::define,
+          "remembered", Remembered::define,
+          "final-windows", FinalWindows::define);
 
   private Topologies() {}
 
