@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 # Settings of who runs the tests are none of theirs; what is left says how to run them.
-_HOW = {"PYTHON", "JAVA", "TEST_WORKERS", "AIRFLOW_HOME", "DUCKDB", "MARQUEZ", "OPENLINEAGE_SPEC"}
+_HOW = {"PYTHON", "JAVA", "TEST_WORKERS", "AIRFLOW_HOME", "DUCKDB", "KUBE_APISERVER", "MARQUEZ", "OPENLINEAGE_SPEC"}
 for _name in [name for name in os.environ if name.startswith("HINDSTREAM_")]:
     if _name.removeprefix("HINDSTREAM_") not in _HOW:
         del os.environ[_name]

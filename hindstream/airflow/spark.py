@@ -54,7 +54,7 @@ def cluster_of(connection: Any, options: Mapping[str, Any]) -> Cluster:
     Raises:
         ConfigurationError: There is no telling what becomes of an application there.
     """
-    from hindstream.spark.submission.cluster import Cluster  # noqa: PLC0415
+    from hindstream.spark.submission.cluster import Cluster, conf_to_ask  # noqa: PLC0415
 
     extra, host = connection.extra_dejson, connection.host or ""
     scheme = "spark" if connection.conn_type == _OF_NO_PROVIDER else connection.conn_type
@@ -67,6 +67,7 @@ def cluster_of(connection: Any, options: Mapping[str, Any]) -> Cluster:
         rest_port=int(extra.get("rest-port", 6066)),
         rest_scheme=str(extra.get("rest-scheme", "http")),
         resource_manager=extra.get("yarn_resourcemanager_webapp_address"),
+        conf=conf_to_ask(options.get("conf") or {}),
     )
     if cluster.is_elsewhere and cluster.kind == "yarn" and cluster.resource_manager is None:
         step = "give its extra yarn_resourcemanager_webapp_address, such as http://rm:8088"

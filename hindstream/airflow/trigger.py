@@ -12,6 +12,9 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from hindstream.spark.submission.cluster import Cluster
 
 _POLL_SECONDS = 10.0
+_POLL_SECONDS_OF_KUBERNETES = 30.0
+"""To ask it starts a Java process."""
+
 _NOT_KNOWN_AT_MOST = 3
 _UNREACHABLE_AT_MOST = 60
 
@@ -34,7 +37,8 @@ class SparkApplicationTrigger(BaseTrigger):
     @classmethod
     def of(cls, cluster: Cluster, application: str) -> SparkApplicationTrigger:
         """For an application of a cluster."""
-        return cls(asdict(cluster), application)
+        poll_seconds = _POLL_SECONDS_OF_KUBERNETES if cluster.kind == "kubernetes" else _POLL_SECONDS
+        return cls(asdict(cluster), application, poll_seconds)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """As Airflow stores it."""

@@ -10,9 +10,12 @@ import json
 import re
 import subprocess
 import urllib.request
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 State = Literal["active", "succeeded", "failed", "unknown"]
 Kind = Literal["standalone", "yarn", "kubernetes", "local"]
@@ -29,9 +32,16 @@ _SUCCEEDED = {"FINISHED", "SUCCEEDED"}
 _APPLICATION: dict[Kind, re.Pattern[str]] = {
     "standalone": re.compile(r"\b(driver-\d{14}-\d+)"),
     "yarn": re.compile(r"\b(application_\d+_\d+)"),
-    "kubernetes": re.compile(r"submission ID (\S+:\S+-driver)"),
+    "kubernetes": re.compile(r"submission ID (\S+:\S+)"),
 }
 _PHASE = re.compile(r"phase: (\w+)")
+_NO_POD = re.compile(r"Application not found|No applications found")
+
+_TO_ASK = (
+    "spark.kubernetes.context",
+    "spark.kubernetes.trust.certificates",
+    "spark.kubernetes.authenticate.submission.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,7 @@ class Cluster:
         rest_port: Of the REST server of a standalone master.
         rest_scheme: ``http`` or ``https``.
         resource_manager: The web address of YARN's.
+        conf: Of Spark's, what it takes to ask Kubernetes.
     """
 
     master: str
@@ -66,6 +77,7 @@ class Cluster:
     rest_port: int = 6066
     rest_scheme: str = "http"
     resource_manager: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> Kind:
@@ -117,12 +129,32 @@ class Cluster:
         return _status(said.get("finalStatus") if state == "FINISHED" else state, str(said.get("diagnostics") or ""))
 
     def _of_kubernetes(self, application: str) -> Status:
-        command = [self.binary, "--master", self.master, "--status", application]
-        done = subprocess.run(  # noqa: S603 - the user's own
-            command, capture_output=True, text=True, check=False, timeout=10 * _WITHIN_S
-        )
-        found = _PHASE.findall(done.stdout + done.stderr)
-        return _status(found[-1].upper() if found else None, "")
+        conf = [word for name, value in self.conf.items() for word in ("--conf", f"{name}={value}")]
+        command = [self.binary, "--master", self.master, *conf, "--status", application]
+        try:
+            done = subprocess.run(  # noqa: S603 - the user's own
+                command, capture_output=True, text=True, errors="replace", check=False, timeout=10 * _WITHIN_S
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"spark-submit --status has not ended in {10 * _WITHIN_S} s") from error
+        said = done.stdout + done.stderr
+        if found := _PHASE.findall(said):
+            return _status(found[-1].upper(), "")
+        if _NO_POD.search(said):
+            return _status(None, "")
+        raise OSError(f"spark-submit --status ended with code {done.returncode}: {last_error(said.splitlines())}")
+
+
+def conf_to_ask(conf: Mapping[str, object]) -> dict[str, str]:
+    """Of a configuration of Spark, what it takes to ask Kubernetes what becomes of an application."""
+    return {name: str(value) for name, value in conf.items() if name.startswith(_TO_ASK)}
+
+
+def last_error(lines: list[str]) -> str:
+    """The line of spark-submit's that says most of how it has failed."""
+    told = [line for line in lines if line.strip()]
+    errors = [line for line in told if "Exception" in line or "ERROR" in line or "error" in line.lower()]
+    return (errors or told or ["it said nothing"])[-1].strip()
 
 
 def _status(state: str | None, more: str) -> Status:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from hindstream.spark.submission.cluster import Cluster
 
@@ -44,6 +45,7 @@ OPTIONS = sorted([*_FLAGS, "application", "conf", "deploy_mode", "env_vars", "na
 jar that starts it in standalone clusters."""
 
 _DEPLOY_MODES = ("client", "cluster")
+_SECRET = "spark.kubernetes.authenticate.submission.oauthToken"  # noqa: S105 - its name
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
 
 
@@ -51,7 +53,7 @@ def check_options(options: Mapping[str, object], place: str) -> None:
     """Refuses what is no option.
 
     Raises:
-        ConfigurationError: A name is none, or the deploy mode cannot be.
+        ConfigurationError: A name is none, the deploy mode cannot be, or there is a token among them.
     """
     for name in options:
         if name not in OPTIONS:
@@ -61,6 +63,10 @@ def check_options(options: Mapping[str, object], place: str) -> None:
     if mode is not None and mode not in _DEPLOY_MODES:
         step = did_you_mean(str(mode), _DEPLOY_MODES, "there are")
         raise ConfigurationError(f"there is no deploy mode {mode!r}", place=place, next_step=step)
+    conf = options.get("conf")
+    if isinstance(conf, Mapping) and _SECRET in conf:
+        what, step = "options of spark-submit are shown in Airflow, and one is a token", f"name its file: {_SECRET}File"
+        raise ConfigurationError(what, option=_SECRET, place=place, next_step=step)
 
 
 def submit_command(cluster: Cluster, options: Mapping[str, Any], arguments: Sequence[str], name: str) -> list[str]:
@@ -71,7 +77,14 @@ def submit_command(cluster: Cluster, options: Mapping[str, Any], arguments: Sequ
         options: See `OPTIONS`.
         arguments: Of `hindstream.spark.submission.driver`.
         name: The application's, unless the options have one.
+
+    Raises:
+        ConfigurationError: There is no telling where the driver's file is there.
     """
+    if cluster.is_elsewhere and cluster.kind == "kubernetes" and options.get("application") is None:
+        what = "the image of Kubernetes' pods has a file that the driver begins with, and nobody has said where"
+        step = "name it in spark_submit={'application': 'local:///...'}: docs/kubernetes.md has an image"
+        raise ConfigurationError(what, file="hindstream/spark/submission/driver.py", next_step=step)
     command = [cluster.binary, "--master", cluster.master, "--deploy-mode", cluster.deploy_mode]
     command += ["--name", str(options.get("name") or name)]
     is_standalone = cluster.is_elsewhere and cluster.kind == "standalone"

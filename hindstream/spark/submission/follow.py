@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindstream.runs import find_replay, now_ms, open_warehouse
 from hindstream.spark.phases import audit as phases_audit
+from hindstream.spark.submission.cluster import last_error
 from hindstream.spark.submission.command import environment, submit_command
 from hindstream.spark.submission.record import Submission, Submissions
 from statelib.commits import Runs, read_staged
@@ -142,10 +143,10 @@ class Submitted:
                     submissions.accepted(claimed, application)
         code = process.returncode
         if not self.cluster.is_elsewhere:
-            self.check(f"spark-submit ended with code {code}: {_last(lines)}")
+            self.check(f"spark-submit ended with code {code}: {last_error(lines)}")
             return None
         if application is None:
-            what = f"spark-submit has not told an application: it ended with code {code}: {_last(lines)}"
+            what = f"spark-submit has not told an application: it ended with code {code}: {last_error(lines)}"
             raise RetryableError(what, master=self.cluster.master)
         _log.info("%s: %s of run %s is %s", self.job.name, self.phase, self._run, application)
         return application
@@ -172,9 +173,3 @@ class Submitted:
             *("--job", self.reference, "--name", self.job.name, "--run", claimed.run_id, "--phase", claimed.phase),
             *("--number", str(claimed.number), "--settings", json.dumps(given)),
         ]
-
-
-def _last(lines: list[str]) -> str:
-    told = [line for line in lines if line.strip()]
-    errors = [line for line in told if "Exception" in line or "ERROR" in line or "error" in line.lower()]
-    return (errors or told or ["it said nothing"])[-1].strip()

@@ -64,6 +64,7 @@ kubernetes = Connection(conn_id="k", conn_type="spark", host="k8s://https://h:64
     {"deploy-mode": "cluster", "namespace": "replays"}))
 yarn = Connection(conn_id="y", conn_type="spark", host="yarn", extra=json.dumps(
     {"queue": "q", "deploy-mode": "cluster"}))
+asked = cluster_of(kubernetes, {"conf": {"spark.kubernetes.context": "prod", "spark.ui.enabled": "false"}})
 trigger = SparkApplicationTrigger.of(Cluster("spark://m:7077", "cluster"), "driver-1")
 path, given = trigger.serialize()
 print(json.dumps({
@@ -84,6 +85,7 @@ print(json.dumps({
     "clusters": [list(asdict(cluster_of(each, {})).values()) for each in (standalone, by_uri, kubernetes, *by_command)],
     "options": [options_of(each, {"conf": {"c": "d"}}) for each in (standalone, kubernetes, yarn)],
     "trigger": [path, type(trigger)(**given).serialize() == trigger.serialize()],
+    "asked": [asked.conf, SparkApplicationTrigger.of(asked, "replays:a-driver").poll_seconds],
 }))
 """
 
@@ -115,9 +117,10 @@ def test_what_a_dag_is_given(tmp_path: Path) -> None:
         assert re.search(message, text), text
     standalone_cluster, by_uri, kubernetes, *by_command = found["clusters"]
     assert [each[0] for each in by_command] == ["spark://m2:7077"] * 2
-    assert standalone_cluster == ["spark://m:7077", "cluster", "spark3-submit", 16066, "http", None]
-    assert by_uri == ["spark://m1:7077", "client", "spark-submit", 6066, "http", None]
-    assert kubernetes == ["k8s://https://h:6443", "cluster", "spark-submit", 6066, "http", None]
+    assert standalone_cluster == ["spark://m:7077", "cluster", "spark3-submit", 16066, "http", None, {}]
+    assert by_uri == ["spark://m1:7077", "client", "spark-submit", 6066, "http", None, {}]
+    assert kubernetes == ["k8s://https://h:6443", "cluster", "spark-submit", 6066, "http", None, {}]
+    assert found["asked"] == [{"spark.kubernetes.context": "prod"}, 30]
     assert found["options"] == [
         {"conf": {"c": "d"}},
         {"conf": {"c": "d", "spark.kubernetes.namespace": "replays"}},

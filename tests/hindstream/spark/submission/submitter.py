@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import cast
 
 from hindstream.spark.submission import driver
 from hindstream.spark.submission.cluster import Cluster
@@ -43,6 +44,21 @@ OPTIONS = {
     },
 }
 
+ON_KUBERNETES: dict[str, object] = {
+    **OPTIONS,
+    "executor_cores": 3,
+    "application": f"local://{driver.__file__}",
+    "conf": {
+        **cast("dict[str, str]", OPTIONS["conf"]),
+        "spark.executor.instances": "1",
+        "spark.kubernetes.authenticate.driver.serviceAccountName": "hindstream-driver",
+        "spark.kubernetes.authenticate.executor.serviceAccountName": "hindstream-executor",
+        "spark.kubernetes.container.image": "none",
+        "spark.kubernetes.namespace": "replays",
+    },
+}
+"""In the namespace of docs/kubernetes.md."""
+
 AT_ONCE = """#!{python}
 import subprocess, sys
 arguments = sys.argv[sys.argv.index("--job"):]
@@ -60,12 +76,13 @@ def at_once(folder: Path) -> Path:
     return program
 
 
-def submitted(folder: Path, master: str, rest_port: int, options: dict[str, object] | None = None) -> Submitted:
+def submitted(folder: Path, master: str, rest_port: int) -> Submitted:
     """The replay of the newest run of the job in a folder."""
+    options = ON_KUBERNETES if master.startswith("k8s://") else OPTIONS
     reference = f"{folder / 'job.py'}:job"
     spark = Path(sys.executable).with_name("spark-submit")
     cluster = Cluster(master, deploy_mode="cluster", binary=str(spark), rest_port=rest_port)
-    return Submitted(reference, load_job(reference), make_settings(folder), None, "replay", cluster, options or OPTIONS)
+    return Submitted(reference, load_job(reference), make_settings(folder), None, "replay", cluster, options)
 
 
 def main(folder: str, master: str, rest_port: str, kill_at: str = "") -> None:

@@ -13,6 +13,7 @@ from hindstream.spark.submission.cluster import Cluster, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from hindstream.spark.submission.cluster import State
 
@@ -82,6 +83,45 @@ def test_yarn(answers: Answers, app: dict[str, Any], state: State, said: str) ->
     assert cluster.status("application_1412438797841_0001") == Status(state, said)
 
 
+KUBERNETES = """#!/bin/sh
+test "$*" = "--master k8s://h --conf spark.kubernetes.context=prod --status replays:a-driver" || exit 2
+cat >&2 <<END
+26/11/30 04:22:41 INFO SparkKubernetesClientFactory: Auto-configuring K8S client using context prod
+Submitting a request for the status of submission replays:a-driver in k8s://h.
+{said}
+END
+exit {code}
+"""
+
+
+def on_kubernetes(folder: Path, said: str, code: int = 0) -> Cluster:
+    program = folder / "spark-submit"
+    program.write_text(KUBERNETES.format(said=said, code=code))
+    program.chmod(0o755)
+    return Cluster("k8s://h", "cluster", str(program), conf={"spark.kubernetes.context": "prod"})
+
+
+@pytest.mark.parametrize(
+    ("line", "state", "said"),
+    [
+        ("\t phase: Pending", "active", "PENDING"),
+        ("\t phase: Running", "active", "RUNNING"),
+        ("\t phase: Succeeded", "succeeded", "SUCCEEDED"),
+        ("\t phase: Failed", "failed", "FAILED"),
+        ("\t phase: Unknown", "unknown", "UNKNOWN"),
+        ("Application not found.", "unknown", "not known there"),
+    ],
+)
+def test_kubernetes(tmp_path: Path, line: str, state: State, said: str) -> None:
+    assert on_kubernetes(tmp_path, line).status("replays:a-driver") == Status(state, said)
+
+
+def test_kubernetes_that_does_not_answer(tmp_path: Path) -> None:
+    cluster = on_kubernetes(tmp_path, "java.net.ConnectException: Connection refused\nmore", 1)
+    with pytest.raises(OSError, match=r"--status ended with code 1: java.net.ConnectException: Connection refused$"):
+        cluster.status("replays:a-driver")
+
+
 def test_one_that_does_not_answer(answers: Answers) -> None:
     cluster = Cluster("spark://127.0.0.1:7077", "cluster", rest_port=answers.server_port)
     with pytest.raises(OSError, match="404"):
@@ -106,6 +146,7 @@ def test_one_that_does_not_answer(answers: Answers) -> None:
             "Deployed Spark application x with application ID spark-4 and submission ID ns:x-8a-driver into Kubernetes",
             "ns:x-8a-driver",
         ),
+        ("k8s://https://host", "with application ID spark-4 and submission ID ns:named into Kubernetes", "ns:named"),
         ("spark://m:7077", "26/11/29 INFO ClientEndpoint: ... waiting before polling master for driver state", None),
         ("local[2]", "driver-20261129174447-0000", None),
     ],

@@ -42,6 +42,13 @@ def test_kubernetes() -> None:
     ]
 
 
+def test_kubernetes_without_the_drivers_file() -> None:
+    """That of this machine would be uploaded, to a place that nobody has named."""
+    with pytest.raises(ConfigurationError, match=r"a file that the driver begins with.*Next: name it.*local:///"):
+        submit_command(Cluster("k8s://https://host:6443", "cluster"), {}, [], "flights replay")
+    assert submit_command(Cluster("k8s://https://host:6443"), {}, [], "flights replay")[-1] == DRIVER
+
+
 def test_standalone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver of a cluster is Java's, which runs Python as spark-submit does elsewhere."""
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
@@ -58,6 +65,10 @@ def test_standalone(monkeypatch: pytest.MonkeyPatch) -> None:
     ("options", "message"),
     [
         ({"executor_memori": "8g"}, r"no option 'executor_memori' \(place here\). Next: did you mean executor_memory"),
+        (
+            {"conf": {"spark.kubernetes.authenticate.submission.oauthToken": "x"}},
+            r"shown in Airflow, and one is a token .*Next: name its file: spark.kubernetes.*submission.oauthTokenFile",
+        ),
         ({"deploy_mode": "clsuter"}, r"no deploy mode 'clsuter' \(place here\). Next: did you mean cluster"),
     ],
 )

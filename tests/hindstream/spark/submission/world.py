@@ -1,0 +1,103 @@
+"""A job with a planned run, which another process submits to a cluster."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from hindstream.runs import open_warehouse
+from hindstream.spark.phases import plan, replay
+from hindstream.spark.submission.record import Submissions
+from statelib.commits import NothingToDo, Runs
+from statelib.job.job import load_job
+from tests.hindstream.spark.orders import archive_orders, make_settings, orders
+from tests.hindstream.spark.submission.submitter import JOB, submitted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hindstream.spark.submission.follow import Submitted
+    from statelib.documents.manifests import Staged
+    from statelib.settings.settings import Settings
+
+STEPS = ["submit.before-claim", "submit.claimed", "submit.accepted", "submit.recorded"]
+"""Where who submits is killed."""
+
+
+class World:
+    """A job with a planned run.
+
+    Args:
+        folder: For all that it has.
+        master: The cluster's.
+        rest_port: The master's, if it is a standalone one.
+    """
+
+    def __init__(self, folder: Path, master: str, rest_port: int = 0) -> None:
+        self.folder = folder
+        self.master = master
+        self.rest_port = rest_port
+        self.wait = folder / "wait"
+        (folder / "job.py").write_text(JOB.format(wait=str(self.wait)))
+        self.settings = make_settings(folder)
+        self.job = load_job(f"{folder / 'job.py'}:job")
+        archive_orders(self.settings, orders())
+        planned = plan.run(self.job, self.settings)
+        assert not isinstance(planned, NothingToDo)
+        self.run_id = planned.run_id
+        self.submissions = Submissions(open_warehouse(self.settings), "orders", self.run_id, "replay")
+
+    def submit(self, kill_at: str = "") -> str:
+        """In a process of its own; the application that it is to wait for."""
+        module = "tests.hindstream.spark.submission.submitter"
+        command = [sys.executable, "-m", module, str(self.folder), self.master, str(self.rest_port), kill_at]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == (-signal.SIGKILL if kill_at else 0), done.stderr
+        return done.stdout.strip()
+
+    @property
+    def here(self) -> Submitted:
+        """The same, in this process."""
+        return submitted(self.folder, self.master, self.rest_port)
+
+    def ended(self, application: str) -> str:
+        """What the cluster says of it in the end."""
+        until(lambda: self.here.cluster.status(application).state != "active")
+        return self.here.cluster.status(application).said
+
+    @property
+    def staged(self) -> Staged | None:
+        """What the replay has given."""
+        return Runs(open_warehouse(self.settings), "orders").staged(self.run_id)
+
+    def kept(self) -> int:
+        """How many tasks of Spark are done."""
+        return kept(self.settings)
+
+
+def kept(settings: Settings) -> int:
+    """How many tasks of Spark are done in a warehouse."""
+    return len([entry for entry in open_warehouse(settings).list("jobs") if "_outcomes/" in entry.path])
+
+
+def until(condition: Callable[[], object]) -> None:
+    """The time-out of the whole test is the only limit."""
+    while not condition():
+        time.sleep(0.2)
+
+
+def made(staged: Staged | None) -> list[Any]:
+    """What makes two replays the same."""
+    assert staged is not None
+    return [(t.task_id, t.position, [(s.topic, s.file.rows, s.file.sha256) for s in t.sinks]) for t in staged.tasks]
+
+
+def expected(folder: Path) -> list[Any]:
+    """What the replay gives if it is done in this process."""
+    folder.mkdir()
+    alone = World(folder, "local")
+    return made(replay.run(alone.job, alone.settings.model_copy(update={"engine": "local"})))
