@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.maintenance.leftovers import attempt_name
 from statelib.errors.fault_points import step
-from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError
+from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
-from statelib.task.run import Phases, RunningTask
+from statelib.task.run import Phases, RunningTask, told_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,16 +63,11 @@ def run_circle(
         members = [_member(work, attempt, clock, passed, opened) for work in works]
         passed.members = members
         step("task.restored")
-        try:
-            for external, merged, parts in _in_order(members):
-                external.take_up(merged, parts)
-                told(len(merged))
-                passed.settle(external)
-            return [member.finish(host) for member in members]
-        except BaseException:
-            for member in members:
-                member.task.abort()
-            raise
+        for external, merged, parts in _in_order(members):
+            external.take_up(merged, parts)
+            told(len(merged))
+            passed.settle(external)
+        return [member.finish(host) for member in members]
 
 
 @dataclass(slots=True, eq=False)
@@ -91,10 +86,8 @@ class _Member:
     def take_up(self, merged: Merged, parts: Sequence[Records]) -> None:
         """Processes a record."""
         self.phases.begin()
-        try:
+        with told_of(self.work, self.task):
             self.task.take_up(merged, parts, self.phases)
-        except HindstreamError as error:
-            raise self._placed(error) from error
         self.task.inputs.most_at_once = 1  # it may have got more memory than it should have
 
     def take_up_passed(self, source: int, rows: pa.RecordBatch) -> None:
@@ -104,14 +97,8 @@ class _Member:
     def finish(self, host: str) -> TaskOutcome:
         """What it has made."""
         self.phases.begin()
-        try:
+        with told_of(self.work, self.task):
             return self.task.finish(self.phases, host)
-        except HindstreamError as error:
-            raise self._placed(error) from error
-
-    def _placed(self, error: HindstreamError) -> HindstreamError:
-        found = self.task.state.damaged(error) if isinstance(error, CorruptedDataError) else error
-        return found.placed(task=self.work.planned.task_id)
 
 
 def _member(work: TaskWork, attempt: str, clock: Callable[[], float], passed: _PassedOn, opened: ExitStack) -> _Member:
@@ -119,12 +106,9 @@ def _member(work: TaskWork, attempt: str, clock: Callable[[], float], passed: _P
     settings = replace(work.settings, batch_records=min(work.settings.batch_records, _READ_AHEAD))
     phases = Phases(clock)
     phases.begin()
-    try:
+    with told_of(work):
         storage = Storage(settings.warehouse, settings.storage_options)
-        task = RunningTask(replace(work, settings=settings), storage, name, passed_on=passed.add)
-    except HindstreamError as error:
-        raise error.placed(task=work.planned.task_id) from error
-    opened.callback(task.state.close)
+        task = opened.enter_context(RunningTask(replace(work, settings=settings), storage, name, passed_on=passed.add))
     phases.end("restore")
     return _Member(work, task, phases)
 

@@ -6,10 +6,11 @@ attempt's own: a task may be killed at any instant, and run twice at once.
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.commits.maintenance.leftovers import attempt_name
@@ -36,7 +37,8 @@ from statelib.task.sinks import ArchiveSink, Delivered, RepartitionSink
 from statelib.task.state import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
 
     import numpy as np
     import pyarrow as pa
@@ -101,7 +103,7 @@ def run_task(
     reuse_freed_memory()
     name = attempt_name(work.job, work.run_id, work.planned.task_id, attempt)
     storage = Storage(work.settings.warehouse, work.settings.storage_options)
-    try:
+    with told_of(work):
         with replayed_history(work, storage=storage, attempt=name, told=told) as history:
             if history is not None:
                 phases.end("fill")
@@ -109,25 +111,25 @@ def run_task(
             task = RunningTask(work, storage, name, spent, history)
         phases.end("restore")
         step("task.restored")
-        try:
-            with task.graph:
-                return task.run(phases, host, told)
-        except BaseException as error:
-            task.abort()
-            if isinstance(error, CorruptedDataError):
-                raise task.state.damaged(error) from error
-            raise
-        finally:
-            task.state.close()
+        with task, told_of(work, task):
+            return task.run(phases, host, told)
+
+
+@contextmanager
+def told_of(work: TaskWork, task: RunningTask | None = None) -> Iterator[None]:
+    """Lets errors of a task name it; if what the running ``task`` has restored is damaged, it is not used again."""
+    try:
+        yield
     except HindstreamError as error:
-        if "task" in error.place:
+        found = task.state.damaged(error) if task is not None and isinstance(error, CorruptedDataError) else error
+        if found is error and "task" in error.place:
             raise
-        place = {**error.place, "task": work.planned.task_id}
-        raise type(error)(error.what, next_step=error.next_step, **place) from error
+        place = {**found.place, "task": work.planned.task_id}
+        raise type(found)(found.what, next_step=found.next_step, **place) from error
 
 
 class RunningTask:
-    """The parts of one running task.
+    """The parts of one running task, which end with the context; what was staged is deleted if that ends by an error.
 
     Args:
         work: What to do.
@@ -198,6 +200,18 @@ class RunningTask:
             if sink.internal
         }
         self._order_time = NO_TIMESTAMP
+        self._ending = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._ending.callback(self.state.close)
+        self._ending.push(self._abort)
+        self._ending.enter_context(self.graph)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.__exit__(kind, error, trace)
 
     def run(self, phases: Phases, host: str, told: Callable[[int], object]) -> TaskOutcome:
         """Takes up all that there is, and finishes."""
@@ -275,8 +289,13 @@ class RunningTask:
             self.graph.spill(new_file)
         step("task.spilled")
 
-    def abort(self) -> None:
-        """Deletes what was staged: it will never be looked at."""
+    def _abort(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Deletes what was staged where an error has ended the task: it will never be looked at."""
+        del error, trace
+        if kind is None:
+            return
         for archive in self._all_archive_sinks:
             archive.abort()
         for repartition in self._repartition_sinks.values():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -143,6 +144,36 @@ def test_records_without_end_are_told(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ConfigurationError, match="caused 50 others in a circle.*no end.*filter") as caught:
         replayed(tmp_path, builder.build(), [("a", None, 1_000)], [])
     assert {"task", "topics"} <= caught.value.place.keys()
+
+
+class Closed(Processor):
+    """Says whether it has been closed."""
+
+    closed: ClassVar[list[str]] = []
+
+    def process(self, record: Any) -> None:
+        if record.value == 3:
+            raise ValueError("three")
+        if record.value > 0:
+            self.context.forward(record.with_value(record.value - 1))
+
+    def close(self) -> None:
+        self.closed.append(self.context.task_id)
+
+
+@pytest.mark.parametrize("value", [1, 3])
+def test_processors_of_a_circle_are_closed_however_it_ends(tmp_path: Path, value: int) -> None:
+    builder = StreamsBuilder("app")
+    all_ = builder.stream("in").merge(builder.stream("again"))
+    all_.process(Closed).to("again")
+    pipeline = Pipeline(tmp_path, builder.build())
+    pipeline.archive("in", [("a", value, 1_000)], (pa.string(), pa.int64()), 2)
+    planned = pipeline.plan()
+    Closed.closed.clear()
+    with nullcontext() if value == 1 else pytest.raises(ConfigurationError, match="three") as caught:
+        pipeline.replay(planned)
+    assert Closed.closed.count("0_1") == 1  # as the first task they are also made to find types
+    assert value == 1 or caught.value.place["task"] in {"0_0", "0_1"}
 
 
 class Echo(Processor):
