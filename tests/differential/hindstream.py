@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from statelib.operators.processors.definition import Headers
     from statelib.settings.semantics import Semantics
     from tests.differential.kafka import Outputs
     from tests.differential.program import Program
@@ -31,11 +33,14 @@ def in_batches(program: Program, cuts: Sequence[int], *, flushed: bool, semantic
         semantics: See `Semantics`.
     """
     types = dict.fromkeys(topics_of(program), (pa.string(), pa.string()))
-    flow = Flow(topology_of(program), types, semantics)
+    flow = Flow(topology_of(program), types, semantics, headers_of=headers)
     outputs: Outputs = {topic: [] for topic in flow.topology.sink_topics}
     for batch in _cut(program, cuts):
         for topic, rows in flow.process([Fed(*row) for row in batch]).items():
-            outputs[topic] += [[_key(row.key), _value(row.value), row.timestamp] for row in rows]
+            outputs[topic] += [
+                [_key(row.key), _value(row.value), row.timestamp, _shown(of)]
+                for row, of in zip(rows, flow.headers[topic], strict=True)
+            ]
         if flushed:
             flow.flush()
     return outputs
@@ -56,17 +61,27 @@ def in_slices(
     driver = TopologyTestDriver(topology_of(program), folder, semantics=semantics)
     driver._scratch.settings = replace(driver._scratch.settings, batch_records=batch_records)
     inputs = {topic: driver.create_input_topic(topic) for topic in topics_of(program)}
+    numbers = itertools.count()
     for batch in _cut(program, cuts):
         for topic, key, value, timestamp in batch:
-            inputs[topic].pipe_input(key, value, timestamp)
+            inputs[topic].pipe_input(key, value, timestamp, headers=headers(next(numbers)))
         driver.replay()
     return {
         topic: [
-            [_key(record.key), _value(record.value), record.timestamp_ms]
+            [_key(record.key), _value(record.value), record.timestamp_ms, _shown(record.headers)]
             for record in driver.create_output_topic(topic).read_records_to_list()
         ]
         for topic in driver._job.topology.sink_topics
     }
+
+
+def headers(number: int) -> Headers:
+    """Of a record, by its place in the program: its number, but not of every third. As in ``Run.java``."""
+    return () if number % 3 == 2 else (("number", str(number).encode()),)
+
+
+def _shown(of: Headers) -> str:
+    return " ".join(f"{name}={(value or b'').decode()}" for name, value in of)
 
 
 def _cut(program: Program, cuts: Sequence[int]) -> list[Sequence[Any]]:

@@ -26,7 +26,7 @@ _VERSION = re.compile(r"(<kafka\.version>)[^<]+(</kafka\.version>)")
 _OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 
 Outputs = dict[str, list[list[Any]]]
-"""By sink topic, in order: key (of windowed ones [key, start, end]), value, timestamp."""
+"""By sink topic, in order: key (of windowed ones [key, start, end]), value, timestamp, headers."""
 
 
 class Refused(Exception):

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.metrics.node_metrics import NodeMetrics
+from statelib.operators.processors.forwarded import headers_of
 from statelib.records.key_column import KeyColumn
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
@@ -24,11 +25,12 @@ from statelib.task.source_records import HEADERS_TYPE, Records
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from statelib.operators.base import Operator
+    from statelib.operators.processors.definition import Headers
     from statelib.records.batch import Batch, Uptake
     from statelib.settings.semantics import Semantics
     from statelib.topology import Source, SubTopology, Topology
@@ -59,6 +61,8 @@ class Flow:
     Attributes:
         topology: The topology.
         types: Of each source topic the Arrow types of keys and values.
+        headers_of: Gives the headers of a source record, by its number; None: none has any.
+        headers: By sink topic, those of what the last batch has sent there.
         watched: A node, of which ``seen`` has everything that it has forwarded; None: no node.
     """
 
@@ -67,6 +71,8 @@ class Flow:
     semantics: Semantics = "kip"
     watched: str | None = None
     seen: list[Batch] = field(default_factory=list)
+    headers_of: Callable[[int], Headers] | None = None
+    headers: dict[str, list[Headers]] = field(default_factory=dict)
     metrics: NodeMetrics = field(default_factory=NodeMetrics)
     by_node: dict[str, NodeMetrics] = field(default_factory=dict)
 
@@ -92,7 +98,7 @@ class Flow:
         """One batch through all stages; what reaches each sink topic."""
         self._fed, self._first = fed, self._count
         self._count += len(fed)
-        self._internal = {}
+        self._internal, self.headers = {}, {}
         out: dict[str, list[Row]] = {}
         for sub, graph, clock in zip(self.topology.sub_topologies, self.graphs, self._task_clocks, strict=True):
             parts = [self._records(source) for source in sub.all_sources]
@@ -108,6 +114,7 @@ class Flow:
                     self._internal[sink.topic] = _forwarded(batch.filter(kept), cause[kept])
                 else:
                     out.setdefault(sink.topic, []).extend(_rows(batch, cause))
+                    self.headers.setdefault(sink.topic, []).extend(headers_of(batch.headers, len(batch)))
         return out
 
     def flush(self) -> None:
@@ -168,9 +175,15 @@ class Flow:
             pa.array([fed.value for _, fed in numbered], value_type),
             np.array([fed.timestamp for _, fed in numbered], dtype=np.int64),
             causes,
-            pa.nulls(len(numbered), HEADERS_TYPE),
+            self._headers([number for number, _ in numbered]),
             causes,
         )
+
+    def _headers(self, numbers: Sequence[int]) -> pa.Array:
+        if self.headers_of is None:
+            return pa.nulls(len(numbers), HEADERS_TYPE)
+        rows = [[{"key": name, "value": value} for name, value in self.headers_of(number)] for number in numbers]
+        return pa.array([row or None for row in rows], HEADERS_TYPE)
 
 
 class _Watched:

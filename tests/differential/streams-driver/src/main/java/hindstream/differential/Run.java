@@ -1,5 +1,7 @@
 package hindstream.differential;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -7,6 +9,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.Topology;
@@ -46,6 +50,7 @@ final class Run {
     Map<String, List<List<Object>>> outputs = new HashMap<>();
     try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings(), Instant.EPOCH)) {
       Map<String, TestInputTopic<Object, Object>> inputs = new HashMap<>();
+      int number = 0;
       for (JsonNode record : program.get("records")) {
         String key = record.get(1).isNull() ? null : record.get(1).asText();
         Object value = record.get(2).isNull() ? null : record.get(2).asText();
@@ -53,11 +58,17 @@ final class Run {
             .computeIfAbsent(
                 record.get(0).asText(),
                 topic -> driver.createInputTopic(topic, KEYS.serializer(), VALUES.serializer()))
-            .pipeInput(key, value, record.get(3).asLong());
+            .pipeInput(new TestRecord<>(key, value, headers(number++), record.get(3).asLong()));
       }
       (LowLevel.is(steps) ? lowLevel.sinks() : built.sinks()).forEach(topic -> outputs.put(topic, output(driver, topic)));
     }
     return Map.of("describe", describe(), "outputs", outputs);
+  }
+
+  /** Of a record: its number, but not of every third. */
+  private static Headers headers(int number) {
+    Headers headers = new RecordHeaders();
+    return number % 3 == 2 ? headers : headers.add("number", String.valueOf(number).getBytes(UTF_8));
   }
 
   private static List<List<Object>> output(TopologyTestDriver driver, String topic) {
@@ -68,6 +79,9 @@ final class Run {
       row.add(shown(record.key()));
       row.add(record.value());
       row.add(record.timestamp());
+      List<String> headers = new ArrayList<>();
+      record.headers().forEach(header -> headers.add(header.key() + "=" + new String(header.value(), UTF_8)));
+      row.add(String.join(" ", headers));
       rows.add(row);
     }
     return rows;
