@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.records.batch import Batch
     from statelib.settings.semantics import EndOfInput, Semantics
-    from statelib.task.graph import Tap
+    from statelib.task.observers import Tap
     from statelib.topology import Sink, SubTopology
 
 _UNHEARD_OF = 1 << 61

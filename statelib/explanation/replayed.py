@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from statelib.records.batch import Batch, Uptake
     from statelib.storage import Storage
     from statelib.stores.backend import Backend
-    from statelib.task.graph import Tap
     from statelib.task.merge import Merged
+    from statelib.task.observers import Tap
     from statelib.task.source_records import Records
     from statelib.task.work import TaskWork
     from statelib.topology import SubTopology

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statelib.explanation.replayed import TaskPlace
     from statelib.storage import Storage
     from statelib.task import Stages
-    from statelib.task.graph import Tap
+    from statelib.task.observers import Tap
     from statelib.task.work import TaskWork
     from statelib.topology import Topology
 

@@ -4,7 +4,7 @@ Begin with `run`; `graph` makes operators of nodes.
 """
 
 from statelib.task.circle import run_circle
-from statelib.task.graph import NodeSeconds
+from statelib.task.observers import NodeSeconds
 from statelib.task.run import run_task
 from statelib.task.stages import Stages, kept, replay_here
 from statelib.task.topology_description import describe_topology

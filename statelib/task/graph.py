@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from statelib.assignment.model import TaskId
 from statelib.errors.kinds import ConfigurationError, HindstreamError
-from statelib.errors.user_lines import place_beside
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import (
     CallingFirst,
     ClosingOperator,
     HoldingOperator,
-    OperatorContext,
     RoutingOperator,
     SpillingOperator,
     ViewedOperator,
     WindowedOperator,
 )
-from statelib.operators.mappers.fields import ALL
 from statelib.operators.mappers.function_errors import UserFunctionError
 from statelib.operators.suppress.operator import RunningSuppress
 from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
-from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
+from statelib.records.batch import Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
+from statelib.task.contexts import contexts_of
+from statelib.task.error_places import ErrorPlaces
 from statelib.task.in_turns import InTurns
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
-from statelib.task.processing_errors import rows_that_fail
 from statelib.task.sampling import Sampling
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.leeway import with_leeway
@@ -41,7 +37,7 @@ from statelib.topology.projection import wanted_fields
 from statelib.topology.turns import is_shared, turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -55,41 +51,10 @@ if TYPE_CHECKING:
     from statelib.records.key_sample import KeySample
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.stores.backend import Backend
+    from statelib.task.observers import NodeSeconds, Tap
     from statelib.task.processing_errors import ProcessingErrors
     from statelib.task.source_records import Records
     from statelib.topology import Node, SubTopology
-
-
-class Tap(Protocol):
-    """Looks on while a task runs."""
-
-    def __call__(self, node: str, batch: Batch, /) -> object:
-        """What a node forwards, or what reaches a sink: with the sequences of the source records that caused it."""
-
-
-@dataclass(slots=True)
-class NodeSeconds:
-    """How long each node took, by its name; adds up over batches, tasks and runs.
-
-    Attributes:
-        clock: Seconds.
-    """
-
-    clock: Callable[[], float]
-    seconds: dict[str, float] = field(default_factory=dict)
-    _since: float = 0.0
-    _node: str | None = None
-
-    def begin(self, node: str) -> None:
-        """A node begins, and the one before it is done."""
-        self.end()
-        self._node, self._since = node, self.clock()
-
-    def end(self) -> None:
-        """The node that has begun last is done."""
-        if self._node is not None:
-            self.seconds[self._node] = self.seconds.get(self._node, 0.0) + self.clock() - self._since
-            self._node = None
 
 
 class Graph:
@@ -138,51 +103,44 @@ class Graph:
         self.nodes = sub_topology.nodes
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
         self._topics = [source.topic for source in sub_topology.all_sources]
+        self.placing = ErrorPlaces(self.nodes, self._topics).placing
         self._encode_keys = sub_topology.stateful
         self.keys = KeyTable()
         self._new_keys = 0  # of the last records
         self.metrics = {node.name: NodeMetrics() for node in self.nodes}
         self.clocks = {p.name: dict(clocks.get(p.name, {})) for p in sub_topology.processors}
-        self.operators: dict[str, Operator] = {}
-        wanted = wanted_fields(sub_topology.nodes) if wanted is None else wanted
-        in_order = turns(self.nodes)
-        together = {node.name for turn in in_order if is_shared(turn) for node in turn}
-        shared: dict[str, object] = {}
-        self._contexts: dict[str, OperatorContext] = {}
-        looked_into = {table for node in self.nodes for table in node.parents[len(senders(node)) :]}
-        for processor in sub_topology.processors:
-            context = OperatorContext(
-                processor.name,
-                backend,
-                self.keys,
-                self.metrics[processor.name],
-                self.clocks[processor.name],
-                semantics,
-                self._topics,
-                None if processor.name in sub_topology.global_nodes else late,  # each task would tell of them
-                str(TaskId(sub_topology.index, partition)),
-                [addressed_name(node) for node in self.nodes if processor.name in node.parents],
-                changelogs or {},
-                wanted[processor.name] if only_wanted else ALL,
-                shared,
-                processor.name in together,
-                self.clocks,
-                processor.name in looked_into,
-            )
-            self._contexts[processor.name] = context
-            self.operators[processor.name] = with_leeway(processor, leeway).build(context)
+        self._contexts = contexts_of(
+            sub_topology,
+            backend,
+            self.keys,
+            self.metrics,
+            self.clocks,
+            semantics=semantics,
+            late=late,
+            partition=partition,
+            changelogs=changelogs or {},
+            wanted=(wanted_fields(self.nodes) if wanted is None else wanted) if only_wanted else {},
+        )
+        self.operators: dict[str, Operator] = {
+            processor.name: with_leeway(processor, leeway).build(self._contexts[processor.name])
+            for processor in sub_topology.processors
+        }
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
         self._closing = [operator for operator in self.operators.values() if isinstance(operator, ClosingOperator)]
         self._viewed = {
-            name: o for name, o in self.operators.items() if name in looked_into and isinstance(o, ViewedOperator)
+            name: operator
+            for name, operator in self.operators.items()
+            if self._contexts[name].is_looked_into and isinstance(operator, ViewedOperator)
         }
-        for name in together.intersection(self._viewed):
-            raise ConfigurationError(
-                "a suppressed table is joined between processors that share the store of a table above it",
-                node=name,
-                next_step="put to_stream().to_table() behind the suppression, which has what it has let go",
-            )
+        for name in self._viewed:
+            if self._contexts[name].in_turns:
+                raise ConfigurationError(
+                    "a suppressed table is joined between processors that share the store of a table above it",
+                    node=name,
+                    next_step="put to_stream().to_table() behind the suppression, which has what it has let go",
+                )
+        in_order = turns(self.nodes)
         self._paths = paths_through(self.nodes)
         self._sampling = None if sample is None else Sampling(sample, self.nodes, self.metrics)
         of_all = [turn for turn in in_order if self._sampling is None or turn[0].name not in self._sampling]
@@ -439,53 +397,11 @@ class Graph:
             try:
                 batch = self.operators[node.name].process(batches, uptake)
             except UserFunctionError as error:
-                if self._is_sealing or self.errors is None or error.failing is None or not self._is_undone(node):
+                is_undone = len(inputs) == 1 and isinstance(self.operators[node.name], CallingFirst)
+                if self._is_sealing or self.errors is None or not is_undone:
                     raise
-                fails = rows_that_fail(first.batch, error.failing)
-                if not fails.any():
-                    raise
-                self._set_aside(node.name, replace(first, batch=first.batch.filter(fails)), error, self.errors)
-                return self._run(node, [replace(first, batch=first.batch.filter(~fails))])
+                return self._run(node, [self.errors.without_failing(node.name, first, error, self.metrics[node.name])])
         return replace(first, batch=batch, told=None)
-
-    def _is_undone(self, node: Processor) -> bool:
-        """Whether a node has done nothing where one of its functions has failed."""
-        return len(node.parents) == 1 and isinstance(self.operators[node.name], CallingFirst)
-
-    def _set_aside(self, node: str, failed: Passing, error: UserFunctionError, errors: ProcessingErrors) -> None:
-        """Counts records for which a function of a node fails, and sets aside what has caused them."""
-        self.metrics[node].records_in += len(failed.batch)
-        self.metrics[node].drop("quarantined", len(failed.batch))
-        errors.set_aside(in_task(failed).sequence, f"{node}: {error.what}")
-
-    @contextmanager
-    def placing(self, node: str, uptake: Uptake | None) -> Iterator[None]:
-        """Says where an error of an operator was, and, of what the user has to change, the line that has added it.
-
-        Args:
-            node: Its node's name.
-            uptake: What it was processed with; None: no records of the input.
-        """
-        try:
-            yield
-        except HindstreamError as error:
-            line = next(of.line for of in self.nodes if of.name == node)
-            place: dict[str, object] = {"node": node}
-            if error.sequence is not None and uptake is not None:
-                place |= self._place_of(error.sequence, uptake)
-            if isinstance(error, ConfigurationError) and line is not None and "file" not in error.place:
-                place |= place_beside(line, error)
-            if place.keys() <= error.place.keys():
-                raise
-            raise error.placed(**place) from error
-
-    def _place_of(self, sequence: int, uptake: Uptake) -> dict[str, object]:
-        """Topic, partition and offset of the source record that an operator knows by a sequence; empty: of none."""
-        row = sequence - uptake.first_sequence
-        if not 0 <= row < len(uptake) or (offset := int(uptake.offset[row])) == NO_OFFSET:
-            return {}
-        topic = self._topics[int(uptake.source[row])]
-        return {"topic": topic, "partition": int(uptake.partition[row]), "offset": offset}
 
     def _source(self, records: Records, sequence: NDArray[np.int64]) -> Batch:
         encodes = self._encode_keys and records.keys.windows is None  # of windows not all operators have codes

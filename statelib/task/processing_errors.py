@@ -11,16 +11,20 @@ ends the run: what the node has done for the record before could not be taken ba
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+
+from statelib.task.numbering import Passing, in_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.operators.mappers.function_errors import Failing
+    from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.operators.mappers.function_errors import UserFunctionError
     from statelib.records.batch import Batch, Uptake
     from statelib.task.quarantine import Quarantine
     from statelib.task.source_records import Records
@@ -52,8 +56,29 @@ class ProcessingErrors:
         """Says what is processed now. Args as of `statelib.task.graph.Graph.process`."""
         self._parts, self._ranks, self._uptake = parts, ranks, uptake
 
-    def set_aside(self, causes: NDArray[np.int64], reason: str) -> None:
-        """Sets records aside.
+    def without_failing(self, node: str, given: Passing, error: UserFunctionError, metrics: NodeMetrics) -> Passing:
+        """What a node gets, without the records for which its function fails: they are counted and set aside.
+
+        Args:
+            node: The node.
+            given: What it has got.
+            error: The function's.
+            metrics: The node's.
+
+        Raises:
+            UserFunctionError: ``error``: it is not known for which, or it fails for none of them alone.
+        """
+        fails = _rows_that_fail(given.batch, error)
+        if not fails.any():
+            raise error
+        failed = replace(given, batch=given.batch.filter(fails))
+        metrics.records_in += len(failed.batch)
+        metrics.drop("quarantined", len(failed.batch))
+        self._set_aside(in_task(failed).sequence, f"{node}: {error.what}")
+        return replace(given, batch=given.batch.filter(~fails))
+
+    def _set_aside(self, causes: NDArray[np.int64], reason: str) -> None:
+        """Sets source records aside.
 
         Args:
             causes: int64: their sequences in the task, ascending; one that has caused several is there as often.
@@ -66,14 +91,15 @@ class ProcessingErrors:
             self._quarantine.add_failed(self._topics[source], int(self._uptake.partition[row]), records, reason)
 
 
-def rows_that_fail(batch: Batch, failing: Failing) -> NDArray[np.bool_]:
+def _rows_that_fail(batch: Batch, error: UserFunctionError) -> NDArray[np.bool_]:
     """bool, one a record: for which of those that a node got its function fails.
 
     If it was called for only some of them, all results of a source record fail together.
     """
-    rows = failing.rows()
-    if len(failing.sequence) != len(batch):
-        return np.isin(batch.sequence, failing.sequence[rows])
     fails = np.zeros(len(batch), np.bool_)
-    fails[rows] = True
+    if error.failing is not None:
+        rows, sequence = error.failing.rows(), error.failing.sequence
+        if len(sequence) != len(batch):
+            return np.isin(batch.sequence, sequence[rows])
+        fails[rows] = True
     return fails

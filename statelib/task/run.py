@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
     from statelib.documents.plans import Leeway
     from statelib.records.batch import Batch
-    from statelib.task.graph import NodeSeconds
     from statelib.task.history import History
     from statelib.task.merge import Merged
+    from statelib.task.observers import NodeSeconds
     from statelib.task.source_records import Records
     from statelib.task.work import TaskWork
 

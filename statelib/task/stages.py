@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from statelib.commits.job_definition import SourceNode
     from statelib.documents.manifests import Commit, RepartitionFile, TaskOutcome
     from statelib.documents.plans import Plan, PlannedTask, SourceRange
-    from statelib.task.graph import NodeSeconds
+    from statelib.task.observers import NodeSeconds
     from statelib.task.work import TaskSettings
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile

@@ -16,15 +16,13 @@ import numpy as np
 
 from statelib.operators.aggregation.accumulators.kernel import NO_UPDATE
 from statelib.operators.sessions.operator import RunningSessionAggregate, SessionAggregate
-from statelib.operators.windows.final_results import ClosedWindows, FinalResults, store_times
+from statelib.operators.windows.final_results import ClosedWindows, FinalAsLoaded, store_times
 from statelib.records.key_column import Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from statelib.operators.base import OperatorContext, Told
+    from statelib.operators.base import OperatorContext
     from statelib.operators.windows.windowed_aggregate import Piece
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
@@ -56,41 +54,12 @@ class FinalSessionAggregate(SessionAggregate):
         return max(self.kept_ms // 2, _SHORTEST_SEGMENT_MS)
 
 
-class RunningFinalSessionAggregate(RunningSessionAggregate):
+class RunningFinalSessionAggregate(FinalAsLoaded, RunningSessionAggregate):
     """A running `FinalSessionAggregate`."""
 
     _spec: FinalSessionAggregate
 
-    def __init__(self, spec: FinalSessionAggregate, context: OperatorContext) -> None:
-        super().__init__(spec, context)
-        self._finals = FinalResults(
-            context,
-            spec.windows.of_keys,
-            wait_ms=spec.windows.final_after_ms("kip"),
-            by_end=True,
-            needs_prior=spec.needs_prior,
-        )
-        self._clock = np.empty(0, dtype=np.int64)
-        self._closing = (self._finals.closed_ms, self._finals.closed_ms)
-        self._before_ms = 0  # the store's clock before the batch
-
-    def told(self, forwarded: Batch) -> Told:
-        """See `ViewedOperator`."""
-        return self._finals.told(forwarded)
-
-    def seal(self, nothing: Sequence[Batch]) -> Batch:
-        """See `HoldingOperator`: the sessions that are open."""
-        (batch,) = nothing
-        after_ms = self._finals.closed_ms
-        self._bring_back(after_ms, None)
-        return self._finals.sealed(self._closed(after_ms, None), batch)
-
-    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], clock: NDArray[np.int64]) -> None:
-        """See the class that this is made of; also brings the sessions of keys here of which one closes."""
-        super()._load(key_code, timestamp, clock)
-        self._clock, self._before_ms = clock, self._store.stream_time
-        self._closing = self._finals.close(clock)
-        self._bring_back(*self._closing)
+    by_end = True
 
     def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
         """Brings the sessions of keys here of which a stored one ends after ``after_ms``, until ``until_ms``."""

@@ -13,15 +13,13 @@ import numpy as np
 
 from statelib.columns.times import end_of_windows
 from statelib.operators.sliding.operator import RunningSlidingAggregate, SlidingAggregate
-from statelib.operators.windows.final_results import ClosedWindows, FinalResults, store_times
+from statelib.operators.windows.final_results import ClosedWindows, FinalAsLoaded, store_times
 from statelib.records.key_column import Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from statelib.operators.base import OperatorContext, Told
+    from statelib.operators.base import OperatorContext
     from statelib.operators.windows.windowed_aggregate import Piece
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
@@ -46,39 +44,8 @@ class FinalSlidingAggregate(SlidingAggregate):
         return SlidingAggregate.seen_ms(self, semantics) + (semantics != "kip")
 
 
-class RunningFinalSlidingAggregate(RunningSlidingAggregate):
+class RunningFinalSlidingAggregate(FinalAsLoaded, RunningSlidingAggregate):
     """A running `FinalSlidingAggregate`."""
-
-    def __init__(self, spec: FinalSlidingAggregate, context: OperatorContext) -> None:
-        super().__init__(spec, context)
-        self._finals = FinalResults(
-            context,
-            spec.windows.of_keys,
-            wait_ms=spec.windows.final_after_ms("kip"),
-            by_end=False,
-            needs_prior=spec.needs_prior,
-        )
-        self._clock = np.empty(0, dtype=np.int64)
-        self._closing = (self._finals.closed_ms, self._finals.closed_ms)
-        self._before_ms = 0  # the store's clock before the batch
-
-    def told(self, forwarded: Batch) -> Told:
-        """See `ViewedOperator`."""
-        return self._finals.told(forwarded)
-
-    def seal(self, nothing: Sequence[Batch]) -> Batch:
-        """See `HoldingOperator`: the windows that are open."""
-        (batch,) = nothing
-        after_ms = self._finals.closed_ms
-        self._bring_back(after_ms, None)
-        return self._finals.sealed(self._closed(after_ms, None), batch)
-
-    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], clock: NDArray[np.int64]) -> None:
-        """See the class that this is made of; also brings the windows of keys here of which one closes."""
-        super()._load(key_code, timestamp, clock)
-        self._clock, self._before_ms = clock, self._store.stream_time
-        self._closing = self._finals.close(clock)
-        self._bring_back(*self._closing)
 
     def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
         """Brings the windows of keys here of which a stored one ends after ``after_ms``, until ``until_ms``."""

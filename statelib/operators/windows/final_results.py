@@ -8,7 +8,7 @@ window any more that has closed, so what the aggregation has at the end of a bat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from statelib.records.key_column import KeyColumn, WindowedKeys
 from statelib.records.key_ranks import key_ranks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from statelib.columns.windowed_type import KeyWindows
@@ -158,6 +160,69 @@ class FinalResults:
             prior=pa.nulls(len(order), value.type) if self._needs_prior else None,
             headers=headers,
         )
+
+
+class FinalOperator:
+    """What running aggregations that forward final results have in common, whatever their windows are.
+
+    A base beside that of the aggregation, before it.
+
+    Args:
+        spec: The aggregation's.
+        context: Its.
+    """
+
+    by_end: ClassVar[bool] = False
+    """See `FinalResults`."""
+
+    def __init__(self, spec: Any, context: OperatorContext) -> None:
+        super().__init__(spec, context)  # type: ignore[call-arg]
+        self._finals = FinalResults(
+            context,
+            spec.windows.of_keys,
+            wait_ms=spec.windows.final_after_ms("kip"),
+            by_end=self.by_end,
+            needs_prior=spec.needs_prior,
+        )
+
+    def told(self, forwarded: Batch) -> Told:
+        """See `ViewedOperator`."""
+        return self._finals.told(forwarded)
+
+    def seal(self, nothing: Sequence[Batch]) -> Batch:
+        """See `HoldingOperator`: the windows that are open."""
+        (batch,) = nothing
+        after_ms = self._finals.closed_ms
+        self._bring_back(after_ms, None)
+        return self._finals.sealed(self._closed(after_ms, None), batch)
+
+    def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
+        """Brings here what is stored of windows that end after ``after_ms`` and until ``until_ms`` (None: any time)."""
+        raise NotImplementedError
+
+    def _closed(self, after_ms: int, until_ms: int | None) -> ClosedWindows:
+        """The windows that end after ``after_ms`` and until ``until_ms`` (None: any time), all of them in memory."""
+        raise NotImplementedError
+
+
+class FinalAsLoaded(FinalOperator):
+    """The same for those that load the windows of a batch's keys before they take up its records."""
+
+    _store: Any
+    """With the clock ``stream_time``."""
+
+    def __init__(self, spec: Any, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self._clock = np.empty(0, dtype=np.int64)
+        self._closing = (self._finals.closed_ms, self._finals.closed_ms)
+        self._before_ms = 0  # the store's clock before the batch
+
+    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], clock: NDArray[np.int64]) -> None:
+        """See the class that this is made of; also brings the windows of keys here of which one closes."""
+        super()._load(key_code, timestamp, clock)  # type: ignore[misc]
+        self._clock, self._before_ms = clock, self._store.stream_time
+        self._closing = self._finals.close(clock)
+        self._bring_back(*self._closing)
 
 
 def store_times(

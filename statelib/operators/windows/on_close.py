@@ -14,7 +14,7 @@ import numpy as np
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
 from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
 from statelib.operators.key_codes import key_codes
-from statelib.operators.windows.final_results import ClosedWindows, FinalResults, store_times
+from statelib.operators.windows.final_results import ClosedWindows, FinalOperator, store_times
 from statelib.operators.windows.operator import RunningWindowAggregate, WindowAggregate
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_column import Windows
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.base import OperatorContext, Told
+    from statelib.operators.base import OperatorContext
     from statelib.records.batch import Batch, Uptake
     from statelib.settings.semantics import Semantics
 
@@ -48,18 +48,8 @@ class FinalWindowAggregate(WindowAggregate):
         return {**WindowAggregate.describe(self), "emit": "on_window_close"}
 
 
-class RunningFinalWindowAggregate(RunningWindowAggregate):
+class RunningFinalWindowAggregate(FinalOperator, RunningWindowAggregate):
     """A running `FinalWindowAggregate`."""
-
-    def __init__(self, spec: FinalWindowAggregate, context: OperatorContext) -> None:
-        super().__init__(spec, context)
-        self._finals = FinalResults(
-            context,
-            spec.windows.of_keys,
-            wait_ms=spec.windows.final_after_ms("kip"),
-            by_end=False,
-            needs_prior=spec.needs_prior,
-        )
 
     def condense(self) -> None:
         """See `CondensingOperator`: it has no updates to leave out."""
@@ -72,9 +62,8 @@ class RunningFinalWindowAggregate(RunningWindowAggregate):
         self._metrics.records_out -= len(rows)
         self._aggregator.prepare(batch)  # of no records too: they have types
         after_ms, until_ms = self._finals.close(clock)
-        self._bring_back(after_ms, until_ms)
         before_ms = self._store.stream_time
-        self._open()
+        self._bring_back(after_ms, until_ms)
         updates = self._update(batch, rows, slots)
         closed = self._closed(after_ms, until_ms)
         if self._context.semantics != "kip":
@@ -85,18 +74,6 @@ class RunningFinalWindowAggregate(RunningWindowAggregate):
         if updates is not None:
             self._finals.remember(updates, rows)
         return forwarded
-
-    def told(self, forwarded: Batch) -> Told:
-        """See `ViewedOperator`."""
-        return self._finals.told(forwarded)
-
-    def seal(self, nothing: Sequence[Batch]) -> Batch:
-        """See `HoldingOperator`: the windows that are open."""
-        (batch,) = nothing
-        after_ms = self._finals.closed_ms
-        self._bring_back(after_ms, None)
-        self._open()
-        return self._finals.sealed(self._closed(after_ms, None), batch)
 
     def _update(self, batch: Batch, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> Batch | None:
         """Updates windows; gives the updates if somebody looks into the store."""
@@ -114,7 +91,7 @@ class RunningFinalWindowAggregate(RunningWindowAggregate):
         return self._updates(batch, rows, slots, result, timestamp, None)
 
     def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
-        """Gives slots to the stored windows that end after ``after_ms`` and until ``until_ms`` (None: any time)."""
+        """See `FinalOperator`; opens these windows, and those of a batch's records, which have slots by then."""
         first_ms = self._start_of(self._grid.last_ended(after_ms) + 1)
         end_ms = self._store.newest_stored + 1
         if until_ms is not None:
@@ -122,6 +99,7 @@ class RunningFinalWindowAggregate(RunningWindowAggregate):
         for some in self._store.lying(None, first_ms, end_ms) if first_ms < end_ms else ():
             codes, ones = self._context.keys.encode(some.keys), np.ones(len(some), dtype=np.int64)
             self._memory.slots.find(codes, self._grid.numbers_of(some.start), ones, len(some))
+        self._open()
 
     def _start_of(self, number: int) -> int:
         return int(self._grid.start_of(np.array([max(number, 0)]))[0])
