@@ -1,6 +1,7 @@
 """Final results of windows as Kafka Streams 4.3 forwards them, losses included (KIP-825): recorded programs.
 
-They are those of `tests.differential.closing`, from seed 1,000 on, of which at least two results came.
+They are those of `tests.differential.closing`, from seed 1,000 on, of which at least two results came. They were
+recorded without headers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def test_the_same_results_are_forwarded_and_lost(number: int) -> None:
     program = Program.from_json(json.dumps(CASES[number]["program"]))
     rng = Random(number)
     cuts = [rng.randint(1, 4) for _ in program.records]
-    assert in_batches(program, cuts, flushed=number % 2 == 0, semantics="kafka-4.3")["out"] == CASES[number]["out"]
+    rows = in_batches(program, cuts, flushed=number % 2 == 0, semantics="kafka-4.3")["out"]
+    assert [row[:-1] for row in rows] == CASES[number]["out"]
 
 
 def test_some_are_lost() -> None:
