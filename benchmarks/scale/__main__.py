@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.scale.diff import Diff
+from benchmarks.scale.directory import Directory
 from benchmarks.scale.estimates import Estimates
 from benchmarks.scale.first_answer import FirstAnswer
 from benchmarks.scale.growth import Growth
@@ -29,7 +30,7 @@ from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
 MEASUREMENTS: tuple[Measurement, ...] = (
     Start(), State(), Slices(), Growth(), Memory(), ObjectStore(), Ingest(), FirstAnswer(), Waiting(), Scheduled(),
-    Estimates(), Diff(), Profile(),
+    Estimates(), Diff(), Profile(), Directory(),
 )  # fmt: skip
 
 

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hindstream.kafka.cluster import Cluster
-from hindstream.kafka.local_state.directory import LocalState, StateDirectory
-from hindstream.kafka.local_state.layout import Layout, layout_of
+from hindstream.kafka.local_state.handed_over import HandedOverState
 from hindstream.kafka.producer import Outgoing, outgoing, produce, record_of, sending
 from hindstream.runs import now_ms, open_warehouse
-from statelib.assignment.model import TaskId
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
@@ -31,11 +29,10 @@ from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from hindstream.kafka.local_state.store_files import StoreFiles
+    from hindstream.kafka.local_state.directory import LocalState
     from statelib.documents.manifests import Commit, TaskPosition
     from statelib.job.handover import Handover
     from statelib.settings.settings import Settings
@@ -111,12 +108,14 @@ def hand_over(
         cluster.check_stopped(handover.application_id, assumed=stopped)
         offsets = _offsets(handover, made, cluster, warehouse)
         _check_changelogs([store.name for store in stores], handover, made)
-        local = None if state_dir is None else _LocalFiles(state_dir, handover, replace_there=replace)
+        local = None if state_dir is None else HandedOverState(state_dir, handover, state.stores, offsets)
+        if local is not None:
+            local.begin(replace=replace)
         exports = [_StoreExport(handover, store, cluster, local) for store in stores]
         positions = {task_id: task.position for task_id, task in made.tasks.items()}
         handed = tuple(export.run(positions, replace=replace) for export in exports)
         cluster.check_stopped(handover.application_id, assumed=stopped)
-        laid = None if local is None else local.finish(state.stores)
+        laid = None if local is None else local.finish()
         last_check()
         cluster.set_group_offsets(handover.application_id, offsets)
         return HandedOver(state.commit, handover.application_id, handed, offsets, laid)
@@ -176,7 +175,9 @@ def _read_back(handover: Handover, commit: Commit, warehouse: Storage) -> tuple[
 class _StoreExport:
     """A store's way into its changelog topic and back."""
 
-    def __init__(self, handover: Handover, store: StoreSnapshot, cluster: Cluster, local: _LocalFiles | None) -> None:
+    def __init__(
+        self, handover: Handover, store: StoreSnapshot, cluster: Cluster, local: HandedOverState | None
+    ) -> None:
         self._store = store
         self._local = local
         self._form = handover.format(store.name)
@@ -215,51 +216,15 @@ class _StoreExport:
     def _found(self, partition: int, written: _Digest) -> _Digest:
         found = _Digest(has_timestamps=written.has_timestamps)
         with nullcontext() if self._local is None else self._local.files(self._store, partition) as files:
+            last_offset = None
             for message in self._cluster.messages(self._changelog, partition):
-                record = record_of(message)
+                record, last_offset = record_of(message), message.offset()
                 found.add(record)
                 if files is not None:
-                    files.add(record, message.offset() or 0)
+                    files.add(record)
             if files is not None:
-                files.finish(self._changelog, partition)
+                files.finish(self._changelog, partition, last_offset)
         return found
-
-
-class _LocalFiles:
-    """The application's state directory, of what is read back."""
-
-    def __init__(self, state_dir: Path, handover: Handover, *, replace_there: bool) -> None:
-        self._handover = handover
-        self._directory = StateDirectory(state_dir, handover.application_id)
-        self._directory.begin(replace=replace_there)
-
-    def files(self, store: StoreSnapshot, partition: int) -> AbstractContextManager[StoreFiles | None]:
-        """For a task's share of a store; None: it is not on disk."""
-        layout = self._layout(store)
-        return nullcontext() if layout is None else self._files(store, partition, layout)
-
-    def finish(self, stores: Iterable[StoreSnapshot]) -> LocalState:
-        """Notes that stores that were left out have nothing yet, and moves the directory to its place."""
-        to_restore = []
-        for store in stores:
-            layout = self._layout(store)
-            if store.name not in self._handover.leave_out:
-                to_restore += [store.name] if layout is None or layout.restored else []
-            elif layout is not None and not store.described.is_global:
-                for partition in store.partitions:
-                    with self._files(store, partition, layout.to_be_restored()) as files:
-                        files.finish(self._handover.changelog(store.name), partition)
-        return self._directory.place(to_restore)
-
-    def _layout(self, store: StoreSnapshot) -> Layout | None:
-        layout = layout_of(store.described)
-        if layout is not None and store.name in self._handover.restored:
-            return layout.to_be_restored()
-        return layout
-
-    def _files(self, store: StoreSnapshot, partition: int, layout: Layout) -> StoreFiles:
-        task = TaskId(store.described.store.sub_topology, partition)
-        return self._directory.store(str(task), self._handover.live_store(store.name), layout)
 
 
 @dataclass(slots=True)

@@ -82,9 +82,12 @@ class JavaProcess:
         return f"{self.log} ends with:\n{self.log.read_text(errors='replace')[-_LOG_CHARS:]}"
 
 
-def java(main: str, *arguments: str | Path, heap_mb: int, before: Iterable[Path] = ()) -> list[str | Path]:
+def java(
+    main: str, *arguments: str | Path, heap_mb: int, before: Iterable[Path] = (), options: Iterable[str] = ()
+) -> list[str | Path]:
     """The command of a main class of the project; ``before``: jars that stand before its libraries."""
-    return command(executable(), [*before, f"{build() / 'lib'}/*"], main, *arguments, heap_mb=heap_mb)
+    libraries = [*before, f"{build() / 'lib'}/*"]
+    return command(executable(), libraries, main, *arguments, heap_mb=heap_mb, options=options)
 
 
 def attached(main: str, *arguments: str | Path, heap_mb: int) -> list[str | Path]:

@@ -13,7 +13,7 @@ from tests.kafka.java import JavaProcess, java
 from tests.kafka.maven import streams_jars
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -40,6 +40,7 @@ class StreamsApp:
         topic_prefix: What the names of its topics begin with.
         settings: More of Kafka's settings, and those that the topology's file names (``topology.window.size.ms``).
         version: Of Kafka Streams; None: that of the test bed.
+        jvm: Options of Java.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class StreamsApp:
         topic_prefix: str = "",
         settings: Mapping[str, str] | None = None,
         version: str | None = None,
+        jvm: Sequence[str] = (),
     ) -> None:
         self._arguments = {
             **broker.java_settings,
@@ -61,12 +63,20 @@ class StreamsApp:
             **(settings or {}),
         }
         self._topology = topology
+        self._jvm = jvm
         self._jars = () if version is None else tuple(streams_jars(version))
         self._log = state_dir.with_name(f"{state_dir.name}.log")
 
     def __enter__(self) -> Self:
         arguments = [f"{name}={value}" for name, value in self._arguments.items()]
-        main = java("hindstream.testbed.StreamsApp", self._topology, *arguments, heap_mb=_HEAP_MB, before=self._jars)
+        main = java(
+            "hindstream.testbed.StreamsApp",
+            self._topology,
+            *arguments,
+            heap_mb=_HEAP_MB,
+            before=self._jars,
+            options=self._jvm,
+        )
         self._process = JavaProcess(main, self._log, stdout=subprocess.PIPE)
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)

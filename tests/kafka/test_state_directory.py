@@ -162,6 +162,31 @@ def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path, version: str
     assert_made_alike(bed, "priced")
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_table_whose_changelog_is_its_topic(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+    """It does not move, since the topic is there. But its files are written, up to where the job has come."""
+    chance = random.Random(8)
+    bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip", version)
+    bed.create("prices", "orders", "priced")
+    bed.both("prices", prices(chance, 400, 1_000_000, 1_200_000))
+    bed.both("orders", [("key-1", "x", 1_000)])
+    bed.pipeline.run(None)
+    bed.made("priced")
+    of_source = {"leave_out": ("prices-store",), "changelogs": {"prices-store": f"{unique}-prices"}}
+    assert bed.lay("prices", "orders", **of_source).stores == ()
+    settings = {"topology.optimization": "all", **EXACTLY_ONCE}
+    bed.assert_as_restored("plain-table", **settings)
+    with bed.start("plain-table", **settings) as app:
+        assert in_order(app.dump("prices-store")) == in_order(bed.shown("prices-store"))
+        bed.both("prices", [("key-1", "9", 1_230_000)])
+        app.catch_up()
+        bed.both("orders", orders(chance, 1_240_000))
+        app.catch_up()
+        assert restored(app) == {}
+    bed.pipeline.run(None)
+    assert_made_alike(bed, "priced")
+
+
 def assert_made_alike(bed: WarmBed, topic: str) -> None:
     """The application has written what the job has since it handed over."""
     made = [(partition, key.encode(), as_bytes(value), ts) for partition, key, value, ts in bed.made(topic)]
@@ -198,6 +223,7 @@ def test_windows(broker: Broker, unique: str, tmp_path: Path, version: str | Non
         assert made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sessions(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
     chance = random.Random(10)
@@ -222,6 +248,7 @@ def test_sessions(broker: Broker, unique: str, tmp_path: Path, version: str | No
     assert bed.records("sessions") == windowed(bed.made("sessions"), "window_end", "window_start")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_two_streams_that_wait_for_each_other(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
     chance = random.Random(12)
@@ -250,6 +277,7 @@ def test_two_streams_that_wait_for_each_other(broker: Broker, unique: str, tmp_p
     assert_made_alike(bed, "pairs")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_foreign_key_join(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
     chance = random.Random(13)

@@ -111,15 +111,24 @@ class Layout:
 def layout_of(described: Described) -> Layout | None:
     """That of a store; None: it is not on disk, as the buffer of suppress, or Kafka Streams has no such store.
 
-    A versioned store that is opened finds none of its older versions: ``LogicalKeyValueSegments.openExisting`` knows of
-    no segment before something is put into it. Only a restore makes it right.
+    Stores of other classes, as those with headers, are restored. So is a versioned store, which finds none of its older
+    versions where it is opened: ``LogicalKeyValueSegments.openExisting`` knows of no segment before something is put
+    into it.
     """
     make = _LAYOUTS.get(described.store.kind)
-    return None if make is None else make(described)
+    if make is None:
+        return None
+    layout = make(described)
+    return layout if _class_of(described) in _LAID else layout.to_be_restored()
+
+
+def _class_of(described: Described) -> str | None:
+    """That of a processor's own store."""
+    return described.settings["store"] if described.is_of_processor else None
 
 
 def _key_value(described: Described) -> Layout:
-    return Layout() if described.settings.get("store") == "KeyValueStore" else _timestamped(described)
+    return Layout() if _class_of(described) == "KeyValueStore" else _timestamped(described)
 
 
 def _timestamped(described: Described) -> Layout:
@@ -143,7 +152,7 @@ def _join_window(described: Described) -> Layout:
 
 def _window(described: Described) -> Layout:
     segments = Segments(described.settings["retention_ms"], _START_AND_SEQUENCE)
-    if described.settings.get("store") == "WindowStore":
+    if _class_of(described) == "WindowStore":
         return Layout(segments=segments)
     if _is_final(described):
         keys = _indexed_final_window if described.settings["windows"] == "sliding" else _final_window
@@ -165,6 +174,18 @@ _LAYOUTS: dict[str, Callable[[Described], Layout]] = {
     "window": _window,
     "session": _session,
 }
+
+
+_LAID = {
+    None,  # of the DSL
+    "KeyValueStore",
+    "TimestampedKeyValueStore",
+    "VersionedKeyValueStore",
+    "WindowStore",
+    "TimestampedWindowStore",
+    "SessionStore",
+}
+"""The stores of processors that have such layouts; others, as those with headers, are restored."""
 
 
 def _is_final(described: Described) -> bool:

@@ -34,7 +34,6 @@ class StoreFiles:
         self._task, self._store, self._layout = task, store, layout
         self._databases: dict[int, Database] = {}
         self._newest_ms = 0
-        self._last_offset = TO_RESTORE
 
     def __enter__(self) -> Self:
         return self
@@ -45,28 +44,33 @@ class StoreFiles:
         for database in self._databases.values():
             database.close()
 
-    def add(self, record: Outgoing, offset: int) -> None:
-        """Takes a record of the changelog in, as it was read."""
+    def add(self, record: Outgoing) -> None:
+        """Takes a record of the changelog in, as the topic has it."""
         if self._layout.restored:
             return
         key, timestamp_ms = record.key, record.timestamp_ms
         if key is None or timestamp_ms is None:
-            raise InternalError("a record of a changelog has no key or no timestamp", store=self._store, offset=offset)
-        self._last_offset = offset
+            raise InternalError("a record of a changelog has no key or no timestamp", store=self._store)
         database = self._database(self._start_of(key))
         for entry, stored in self._layout.entries(key, record.value, timestamp_ms):
             database.put(entry, stored)
 
-    def finish(self, changelog: str, partition: int) -> None:
+    def finish(self, changelog: str, partition: int, last_offset: int | None) -> None:
         """Completes the databases, once all records are in: they tell how much of the changelog they have.
 
         As a restore, it leaves nothing of segments that the newest record has expired. A store that has nothing yet
         gets an empty database: without one an application with exactly-once would not know its offset.
+
+        Args:
+            changelog: The topic.
+            partition: Of the topic.
+            last_offset: Of its last record; None: it has none.
         """
+        offset = TO_RESTORE if self._layout.restored or last_offset is None else last_offset
         if not self._databases:
             self._database(_WHOLE if self._layout.segments is None else 0)
         for start, database in self._databases.items():
-            database.finish(changelog, partition, self._last_offset)
+            database.finish(changelog, partition, offset)
             if self._is_expired(start):
                 with local_errors("delete an expired segment", self._folder(start)):
                     shutil.rmtree(self._folder(start))

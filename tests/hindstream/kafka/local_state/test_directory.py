@@ -61,9 +61,9 @@ def written(directory: Path, layout: Layout, records: list[tuple[bytes, bytes | 
     state = StateDirectory(directory, "app")
     state.begin(replace=True)
     with state.store("0_3", "s", layout) as files:
-        for offset, record in enumerate(records):
-            files.add(Outgoing(*record), offset)
-        files.finish("app-s-changelog", 3)
+        for record in records:
+            files.add(Outgoing(*record))
+        files.finish("app-s-changelog", 3, len(records) - 1 if records else None)
     state.place([])
     assert not list(directory.rglob("rocksdict*")), "the library's own file is of no use to Kafka Streams"
     return contents(directory / "app")

@@ -25,6 +25,8 @@ def described(kind: str, *, emit: str | None = None, **settings: Any) -> Describ
 
 
 def layout(kind: str, **settings: Any) -> Layout:
+    if "store" in settings:
+        settings["value_serde"] = {}  # of a processor
     found = layout_of(described(kind, **settings))
     assert found is not None
     return found
@@ -99,5 +101,8 @@ def test_segments() -> None:
 
 def test_what_is_not_there() -> None:
     assert layout("versioned").restored
+    assert layout("key-value", store="TimestampedKeyValueStoreWithHeaders") == Layout(restored=True)
+    with_headers = layout("window", store="TimestampedWindowStoreWithHeaders", retention_ms=1)
+    assert (with_headers.restored, with_headers.segments) == (True, layout("window", retention_ms=1).segments)
     for kind in ("suppression-buffer", "join-buffer", "deduplication", "foreign-key-answers", "punctuation"):
         assert layout_of(described(kind)) is None
