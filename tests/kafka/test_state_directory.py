@@ -5,6 +5,7 @@ What was written is what the application leaves that restores the same changelog
 
 from __future__ import annotations
 
+import json
 import random
 from contextlib import closing
 from datetime import timedelta
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 from rocksdict import AccessType, Options, Rdict
 
+from hindstream.cli.live.handover import run_handover
 from hindstream.kafka.handover import hand_over
 from statelib import (
     EmitStrategy,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hindstream.kafka.handover import HandedOver
+    from statelib.settings.settings import Settings
     from tests.kafka.broker import Broker
     from tests.kafka.test_exported_changelogs import Rows
 
@@ -89,13 +92,16 @@ class WarmBed(Bed):
         self.archive(topic, rows, value)
         self.produce(topic, rows)
 
-    def lay(self, *topics: str, replace: bool = False, **more: Any) -> HandedOver:
-        """Hands over, with a state directory."""
+    def handover(self, *topics: str, **more: Any) -> tuple[Handover, Settings]:
+        """What is handed over."""
         names = {topic: f"{self._unique}-{topic}" for topic in topics}
-        handover = Handover("job", self._unique, topics=names, copies_only=False, **more)
         given = {"warehouse": str(self._folder / "warehouse"), "state_dir": str(self._folder / "read")}
         settings = load_settings({**given, "kafka": self._broker.settings}, environ={})
-        return hand_over(handover, settings, state_dir=self._folder / "warm", replace=replace)
+        return Handover("job", self._unique, topics=names, copies_only=False, **more), settings
+
+    def lay(self, *topics: str, replace: bool = False, **more: Any) -> HandedOver:
+        """Hands over, with a state directory."""
+        return hand_over(*self.handover(*topics, **more), state_dir=self._folder / "warm", replace=replace)
 
     def start(self, topology: str, state_dir: str = "warm", **settings: str) -> StreamsApp:
         """The application on a directory of its own."""
@@ -426,7 +432,9 @@ def test_a_versioned_table_is_restored(broker: Broker, unique: str, tmp_path: Pa
         assert in_order(app.versions("prices-store", *KEYS)) != history
 
 
-def test_killed_and_handed_over_again(broker: Broker, unique: str, tmp_path: Path) -> None:
+def test_killed_and_handed_over_again(
+    broker: Broker, unique: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The directory comes into its place before the group's offsets are set, without which nothing is handed over."""
     bed = WarmBed(tmp_path, broker, unique, windows_of_amounts(), "kip", None)
     bed.create("amounts", "counts", "sums")
@@ -452,3 +460,15 @@ def test_killed_and_handed_over_again(broker: Broker, unique: str, tmp_path: Pat
     assert set(done.local_state.restored) == {"final-sums-store", "sum-store"}
     assert {database.split("/")[1] for database in contents(place)} == {"count-store"}
     assert {path.parent.name for path in place.rglob("CURRENT")} >= {"sum-store.0"}
+    how = {"commit": None, "replace": True, "stopped": False, "state_dir": tmp_path / "warm"}
+    run_handover(*bed.handover("amounts", **more), **how)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"The state directory is {place}. Copy its tasks to hosts that have no local state of the" in said
+    assert "Restored from changelogs all the same: sum-store, final-sums-store." in said
+    run_handover(*bed.handover("amounts", **more), **how, output="json")
+    told = json.loads(capsys.readouterr().out)["local_state"]
+    assert (told["path"], sorted(told["tasks"]), sorted(told["restored"])) == (
+        str(place),
+        ["0_0", "0_1"],
+        ["final-sums-store", "sum-store"],
+    )

@@ -81,8 +81,8 @@ class Bed:
     def archive(self) -> None:
         list(archive_topics(self.topics, self.settings))
 
-    def run(self, **more: bool) -> SwitchedOver:
-        return switch_over(self.job, self.switch, self.settings, **more)
+    def run(self, *, state_dir: Path | None = None, **more: bool) -> SwitchedOver:
+        return switch_over(self.job, self.switch, self.settings, state_dir=state_dir, **more)
 
     @property
     def new_offsets(self) -> dict[tuple[str, int], int]:
@@ -108,9 +108,9 @@ def test_it_ends_where_the_application_has_stopped_wherever_it_is_killed(
                 raise KeyboardInterrupt
 
         with observed(stop_here), pytest.raises(KeyboardInterrupt):
-            bed.run()
+            bed.run(state_dir=tmp_path / "local")
 
-    for name in ("commit.created", "hold.before-create", "hold.created"):
+    for name in ("commit.created", "hold.before-create", "hold.created", "directory.before-rename", "directory.placed"):
         killed_at(name)
         assert bed.new_offsets == {}
     for method in ("create_topic", "set_group_offsets"):
@@ -122,6 +122,7 @@ def test_it_ends_where_the_application_has_stopped_wherever_it_is_killed(
         assert read_hold(open_warehouse(bed.settings), bed.job.name) is not None
     killed_at("hold.before-release")
     assert bed.new_offsets == bed.places(stop), "the offsets are the last"
+    assert sorted(path.name for path in (tmp_path / "local").iterdir()) == [bed.switch.new.application_id]
     done = bed.run()
     assert (done.handed_over, done.offsets) == (None, bed.places(stop))
     head = bed.log.head()
