@@ -12,6 +12,7 @@ from hindstream.porting.protocol import Answer, Failed, framed
 from hindstream.porting.runner import short
 from hindstream.porting.shrinking import MOST_TRIES, smallest
 from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.settings.semantics import rules_of
 from statelib.testing.records import hashable, is_windowed
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Prover:
         if not found.differing:
             return Proof(found, only_job=only[0], only_application=only[1])
         semantics, best = self._semantics, found
-        if self._semantics != _SHIPPED:
+        if rules_of(self._semantics) != rules_of(_SHIPPED):
             as_shipped = self._compared(answer, places, _SHIPPED)
             if not as_shipped.differing:
                 return Proof(found, shipped_reasons(self._job.topology), True, 0, None, *only)

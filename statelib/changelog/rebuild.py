@@ -99,7 +99,7 @@ def _rebuild(warehouse: Storage, commit: Commit, task_id: str, store: StoreDescr
             clocks=clocks,
             semantics=commit.semantics or "kip",
             # It may have been a plain store; as shipped, refused ones are logged.
-            takes_late=commit.semantics != "kafka-4.3",
+            takes_late=(commit.semantics or "kip") == "kip",
         )
     except CorruptedDataError as error:
         step = error.next_step or "restore the archive of the changelog from a copy"

@@ -16,7 +16,7 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 * 9: repairs: ``repaired_by``, ``written`` of committed tasks, and ``leeway`` of plans; stores that are filled:
   ``filled`` of evolutions, and ``history`` of staged results; trials of a part of the keys: ``sample_keys`` of plans
   and of references of forks; outcomes of single tasks, and ``done_before`` of staged results; submissions to Spark;
-  ``severity`` and ``share`` of checks, and ``source_checks`` of staged results.
+  ``severity`` and ``share`` of checks, and ``source_checks`` of staged results; ``kafka-4.4`` of ``semantics``.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from statelib.commits.open_runs import check_no_replay_open
 from statelib.commits.standing import standing_commit
 from statelib.documents.places import place_of
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.settings.semantics import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +50,7 @@ def check_fork(warehouse: Storage, head: Commit, made: Commit) -> None:
     check_no_sample(warehouse, made)
     _check_offsets(head, made)
     for what, of_job, of_fork in (
-        ("semantics", head.semantics, made.semantics),
+        ("semantics", *(one.semantics and rules_of(one.semantics) for one in (head, made))),
         ("end of input", head.end_of_input, made.end_of_input),
     ):
         if of_job != of_fork:

@@ -28,7 +28,7 @@ from statelib.settings.durations import MILLISECOND, ms_since_1970
 from statelib.settings.explained import ExplainedSetting, shown
 from statelib.settings.local_dir import local_state_dir
 from statelib.settings.max_future import MaxFuture, OnFutureRecord
-from statelib.settings.semantics import EndOfInput
+from statelib.settings.semantics import EndOfInput, Semantics
 from statelib.settings.setting_types import (
     Address,
     Instant,
@@ -108,8 +108,8 @@ class Settings(BaseSettings):
         description="memory for the state of one task; beyond it, state spills to disk",
     )
     batch_records: int = Field(default=131_072, ge=1, description="records processed at a time; no effect on results")
-    semantics: Literal["kip", "kafka-4.3"] = Field(
-        default="kip", description="what the KIPs promise, or what the shipped library does"
+    semantics: Semantics = Field(
+        default="kip", description="what the KIPs promise, or what the shipped library of a version does"
     )
     on_bad_record: Literal["fail", "quarantine"] = Field(
         default="fail", description="a record that cannot be used ends the run, or goes to the job's quarantine topic"

@@ -170,7 +170,7 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
     def _open(
         self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None
     ) -> engine.VersionedKeyValueStore:
-        self._logs_refused = semantics == "kafka-4.3"
+        self._logs_refused = semantics != "kip"
         opened = engine.VersionedKeyValueStore(
             backend,
             self.name,

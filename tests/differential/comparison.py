@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tests.differential.program import Program, Step
 
 _SHRINKING_STEPS = 400
-_SHIPPED: Semantics = "kafka-4.3"
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,12 @@ def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slice
     if _without_extractors(text) != _without_extractors(answer.describe):
         return Difference(program, "described", "the topology's text", answer.describe, text)
     if any(stage[0].returning for stage in topology_of(program).stages):
-        return _difference_in_a_circle(program, expected)
+        return _difference_in_a_circle(program, expected, kafka.semantics)
     for number in range(ways):
         rng = Random(f"{number} {len(program.records)}")
         cuts = _cuts(rng, len(program.records)) if number else []
         flushed = bool(number) and rng.random() < 0.5
-        semantics: Semantics = "kip" if number % 2 and _is_the_same_in_both(program) else "kafka-4.3"
+        semantics: Semantics = "kip" if number % 2 and _is_the_same_in_both(program) else kafka.semantics
         how = f"{semantics}, batches of {cuts} and the rest{', each flushed' if flushed else ''}"
         found = _differs(
             program, how, expected, partial(in_batches, program, cuts, flushed=flushed, semantics=semantics)
@@ -90,16 +89,16 @@ def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slice
         with tempfile.TemporaryDirectory() as folder:
             return _differs(
                 program, f"slices of {cuts} and the rest", expected,
-                lambda: in_slices(program, Path(folder), cuts, batch_records=3, semantics=_SHIPPED),
+                lambda: in_slices(program, Path(folder), cuts, batch_records=3, semantics=kafka.semantics),
             )  # fmt: skip
     return None
 
 
-def _difference_in_a_circle(program: Program, expected: Outputs) -> Difference | None:
+def _difference_in_a_circle(program: Program, expected: Outputs, semantics: Semantics) -> Difference | None:
     """The same where repartition topics form a circle: a job of one slice, and of several."""
     for cuts, batch_records in ([], 100), (_cuts(Random("circle"), len(program.records)), 2):
         with tempfile.TemporaryDirectory() as folder:
-            run = partial(in_slices, program, Path(folder), cuts, batch_records=batch_records, semantics=_SHIPPED)
+            run = partial(in_slices, program, Path(folder), cuts, batch_records=batch_records, semantics=semantics)
             found = _differs(program, f"a circle, slices of {cuts} and the rest", expected, run)
         if found is not None:
             return found

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tests.kafka.java import JavaProcess
 from tests.kafka.java_runtime import executable
-from tests.kafka.maven import build, cached
+from tests.kafka.maven import build, with_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
+    from statelib.settings.semantics import Semantics
     from tests.differential.program import Program
 
 PROJECT = Path(__file__).with_name("streams-driver")
-_VERSION = re.compile(r"(<kafka\.version>)[^<]+(</kafka\.version>)")
 _OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 
 Outputs = dict[str, list[list[Any]]]
@@ -52,14 +50,18 @@ class KafkaStreams:
     Args:
         folder: For its log and its stores.
         version: Of Kafka; None: the one of the project's ``pom.xml``.
+
+    Attributes:
+        semantics: Those that give what this version gives.
     """
 
     def __init__(self, folder: Path, version: str | None = None) -> None:
         self._folder = folder
         self._version = version
+        self.semantics: Semantics = "kafka-4.3" if (version or "").startswith("4.3.") else "kafka-4.4"
 
     def __enter__(self) -> Self:
-        target = build(PROJECT if self._version is None else _of_version(self._version))
+        target = build(PROJECT if self._version is None else with_kafka(PROJECT, self._version))
         class_path = os.pathsep.join((str(target / "classes"), f"{target / 'lib'}/*"))
         main = [executable(), *_OPTIONS, "-cp", class_path, "hindstream.differential.Main", self._folder / "state"]
         self._process = JavaProcess(main, self._folder / "kafka-streams.log", stdout=subprocess.PIPE)
@@ -102,13 +104,3 @@ class KafkaStreams:
         if "error" in answer:
             raise Refused(answer["error"])
         return answer
-
-
-def _of_version(version: str) -> Path:
-    """The project, beside others of its kind, with another version of Kafka."""
-    project = cached(f"{PROJECT.name}-{version}")
-    project.mkdir(parents=True, exist_ok=True)
-    (project / "pom.xml").write_text(_VERSION.sub(rf"\g<1>{version}\g<2>", (PROJECT / "pom.xml").read_text()))
-    shutil.rmtree(project / "src", ignore_errors=True)
-    shutil.copytree(PROJECT / "src", project / "src")
-    return project

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,7 @@ _SHA512 = (
 )
 _UNPACK = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+_KAFKA = re.compile(r"(<kafka\.version>)[^<]+(</kafka\.version>)")
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -60,6 +62,19 @@ def build(project: Path = PROJECT) -> Path:
             _maven("compile", cwd=project)
             stamp.write_text(wanted)
     return target
+
+
+def with_kafka(project: Path, version: str) -> Path:
+    """A copy of a project with another version of Kafka, to be built."""
+    pom = _KAFKA.sub(rf"\g<1>{version}\g<2>", (project / "pom.xml").read_text())
+    copy = cached(f"{project.name}-{version}")
+    copy.mkdir(exist_ok=True)
+    with _locked(_beside(copy, "lock")):
+        if not (copy / "pom.xml").exists() or _fingerprint(copy) != _fingerprint(project, pom.encode()):
+            shutil.rmtree(copy / "src", ignore_errors=True)
+            shutil.copytree(project / "src", copy / "src")
+            (copy / "pom.xml").write_text(pom)
+    return copy
 
 
 def unpacked(artifact: str) -> Path:
@@ -111,11 +126,12 @@ def newest(artifact: str, folder: Path) -> Path:
     return jar
 
 
-def _fingerprint(project: Path) -> str:
+def _fingerprint(project: Path, pom: bytes | None = None) -> str:
+    """Of its sources; with ``pom``, as if its ``pom.xml`` were that."""
     sources = sorted(path for path in (project / "src").rglob("*") if path.is_file())
     digest = hashlib.sha256(_VERSION.encode())
     for path in (project / "pom.xml", *sources):
-        content = path.read_bytes()
+        content = pom if pom is not None and path.name == "pom.xml" else path.read_bytes()
         digest.update(f"{path.relative_to(project)} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 

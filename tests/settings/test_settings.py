@@ -155,7 +155,7 @@ class TestWrong:
         [
             ("keep_commits", "0", "greater than or equal to 1"),
             ("keep_commits", "many", "valid integer"),
-            ("semantics", "kafka", "'kip' or 'kafka-4.3'"),
+            ("semantics", "kafka", "'kip', 'kafka-4.3' or 'kafka-4.4'"),
             ("until", "2013-02-01", "no time zone"),
             ("until", "tomorrow", "isoformat"),
             ("until", "9" * 30, "less than or equal to"),

@@ -268,3 +268,17 @@ def test_other_semantics_are_refused(tmp_path: Path) -> None:
     first.run(CUT)
     with pytest.raises(ConfigurationError, match=r"made with the semantics kip, not kafka-4\.3"):
         Pipeline(tmp_path, shop_totals(), semantics="kafka-4.3").run()
+
+
+def test_a_job_goes_on_with_a_later_version_of_kafka_streams_that_has_the_same_rules(tmp_path: Path) -> None:
+    first = Pipeline(tmp_path, shop_totals(), semantics="kafka-4.3")
+    first.archive("sales", SALES, TYPES, partitions=2)
+    first.run(CUT)
+    later = Pipeline(tmp_path, shop_totals(), semantics="kafka-4.4")
+    later.run()
+    whole = Pipeline(tmp_path / "whole", shop_totals(), semantics="kafka-4.4")
+    whole.archive("sales", SALES, TYPES, partitions=2)
+    whole.run()
+    assert later.state() == whole.state()
+    log = CommitLog(later.warehouse, "job")
+    assert [log.read(number).semantics for number in (1, 2)] == ["kafka-4.3", "kafka-4.4"]

@@ -46,6 +46,7 @@ import numpy as np
 from statelib.commits.layout import Runs, changelog_topic
 from statelib.operators.joins.stream_stream.definition import retention_of
 from statelib.operators.versioned.segment_interval import deduplication_segment_ms, default_segment_interval_ms
+from statelib.settings.semantics import rules_of
 from statelib.topics.cleaning import Cleaning, Expiry
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
     from statelib.documents.manifests import Commit
     from statelib.documents.topologies import StoreDescription
+    from statelib.settings.semantics import Rules
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
@@ -109,12 +111,12 @@ class ChangelogUse:
     def __init__(self, warehouse: Storage, job: str) -> None:
         self._runs = Runs(warehouse, job)
         self._job = job
-        self._topologies: set[tuple[str, str]] = set()
+        self._topologies: set[tuple[str, Rules]] = set()
 
     def seen(self, commits: Iterable[Commit]) -> Iterator[Commit]:
         """Takes note of these commits, as they go by."""
         for commit in commits:
-            self._topologies.add((commit.fingerprint, commit.semantics or "kip"))
+            self._topologies.add((commit.fingerprint, rules_of(commit.semantics or "kip")))
             yield commit
 
     def needed_lag_ms(self, store: str) -> int:
@@ -126,10 +128,10 @@ class ChangelogUse:
     def settings(self) -> dict[str, ChangelogSettings]:
         """By topic, of the changelogs that can be compacted."""
         found: dict[str, list[ChangelogSettings | None]] = {}
-        for fingerprint, semantics in self._topologies:
+        for fingerprint, rules in self._topologies:
             described = self._runs.topology(fingerprint)
             for store in described.stores if described else ():
-                found.setdefault(changelog_topic(self._job, store.name), []).append(_settings(store, semantics))
+                found.setdefault(changelog_topic(self._job, store.name), []).append(_settings(store, rules))
         common = {topic: _common(wanted) for topic, wanted in found.items() if len(wanted) == len(self._topologies)}
         return {topic: settings for topic, settings in common.items() if settings is not None}
 
@@ -171,20 +173,20 @@ def wanted_cleaning(
     )
 
 
-def _settings(store: StoreDescription, semantics: str) -> ChangelogSettings | None:
-    if store.kind == "versioned" and semantics == "kafka-4.3":
+def _settings(store: StoreDescription, rules: Rules) -> ChangelogSettings | None:
+    if store.kind == "versioned" and rules != "kip":
         return None
-    return ChangelogSettings(store.kind, min_compaction_lag_ms(store), _retention_ms(store, semantics))
+    return ChangelogSettings(store.kind, min_compaction_lag_ms(store), _retention_ms(store, rules))
 
 
-def _retention_ms(store: StoreDescription, semantics: str) -> int | None:
+def _retention_ms(store: StoreDescription, rules: Rules) -> int | None:
     """See `ChangelogSettings`."""
     settings = store.settings
     retention_ms: int | None = None
     match store.kind:
         case "window" | "session":
             of_processor = "store" in settings  # its class
-            retention_ms = settings["retention_ms"] if of_processor else settings["seen_ms"][semantics]
+            retention_ms = settings["retention_ms"] if of_processor else settings["seen_ms"][rules]
         case "join-window":
             retention_ms = retention_of(settings)
         case "deduplication":  # by segments

@@ -38,6 +38,7 @@ from statelib.documents.plans import Leeway, Plan, SourceRange
 from statelib.errors.counted import counted
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.settings.semantics import rules_of
 from statelib.storage.dry_run import DryRunStorage
 from statelib.topics.future_records import latest_ms
 from statelib.topics.slices import plan_slice
@@ -233,7 +234,7 @@ def _head(job: JobDefinition, warehouse: Storage, semantics: Semantics) -> Commi
 
 def _check_semantics(job: JobDefinition, head: Commit, semantics: Semantics) -> None:
     """Half a state from each of the two would give the answers of neither."""
-    if head.semantics not in {None, semantics}:
+    if head.semantics is not None and rules_of(head.semantics) != rules_of(semantics):
         raise ConfigurationError(
             f"the state of commit {head.commit} was made with the semantics {head.semantics}, not {semantics}",
             job=job.name,

@@ -213,7 +213,7 @@ class RunningKeyAggregate:
                 slots,
                 self._timestamp[slots] != NO_TIMESTAMP,
                 count=len(self._slots),
-                initial_of_new=self._context.semantics == "kafka-4.3" and not self._spec.of_table,
+                initial_of_new=self._context.semantics != "kip" and not self._spec.of_table,
             )
         value, _ = self._aggregator.walk(rows, slots, remembers=self._remembers)
         removed = ~valid_of(value) if value.null_count else _NOTHING_REMOVED

@@ -18,6 +18,7 @@ from statelib.operators.aggregation.changelog import rows_of_values
 from statelib.operators.sessions.codec import BOUNDS, decode_keys, encode_keys
 from statelib.operators.sessions.snapshot import session_view
 from statelib.operators.sessions.store import SessionBounds, SessionStore
+from statelib.settings.semantics import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ class RestoringSessions(Restoring):
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        retention_ms = target.store.settings["seen_ms"][target.semantics]
+        retention_ms = target.store.settings["seen_ms"][rules_of(target.semantics)]
         self._store = SessionStore(target.backend, target.store.name, retention_ms=retention_ms)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:

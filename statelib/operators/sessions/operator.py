@@ -37,7 +37,7 @@ from statelib.operators.windows.windowed_aggregate import Piece, WindowedAggrega
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import Windows
 from statelib.serdes import serde_for
-from statelib.settings.semantics import Semantics
+from statelib.settings.semantics import Rules, Semantics
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class SessionAggregate(WindowedAggregateSpec):
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the session store."""
-        seen_ms = {mode: self.stored_ms(mode) for mode in get_args(Semantics)}
+        seen_ms = {rules: self.stored_ms(rules) for rules in get_args(Rules)}
         settings = {**settings_of(self.describe(), "emit"), "seen_ms": seen_ms}
         return (StoreSpec(self.store, "session", SessionStore.families(self.store), settings),)
 
@@ -226,7 +226,7 @@ class RunningSessionAggregate:
     def _priors(self, emissions: NDArray[Any], before: pa.Array, results: pa.Array) -> pa.Array:
         """What each emission replaces: a result of this batch, or the state of its slot before it."""
         replaces = emissions["replaces"] == 1
-        if self._context.semantics == "kafka-4.3":
+        if self._context.semantics != "kip":
             replaces &= emissions["update"] == NO_UPDATE
         in_batch = emissions["prior_update"] != NO_UPDATE
         source = np.where(in_batch, len(before) + emissions["prior_update"], np.arange(len(before)))

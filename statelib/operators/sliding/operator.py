@@ -40,7 +40,7 @@ from statelib.operators.windows.windowed_aggregate import Piece, WindowedAggrega
 from statelib.records.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.records.key_column import Windows
 from statelib.serdes import serde_for, serialized
-from statelib.settings.semantics import Semantics
+from statelib.settings.semantics import Rules, Semantics
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class SlidingAggregate(WindowedAggregateSpec):
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
-        seen_ms = {mode: self.seen_ms(mode) for mode in get_args(Semantics)}
+        seen_ms = {rules: self.seen_ms(rules) for rules in get_args(Rules)}
         settings = {**settings_of(self.describe(), "emit"), "on_grid": False, "seen_ms": seen_ms}
         return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
@@ -226,7 +226,7 @@ class RunningSlidingAggregate:
 
         def after(results: pa.Array) -> pa.Array:
             choices = pa.concat_arrays([before, results, self._aggregator.initial()])
-            if self._context.semantics == "kafka-4.3":
+            if self._context.semantics != "kip":
                 added_to = np.where(is_new & (copied == NO_SLOT), len(choices) - 1, source)
                 return choices.take(pa.array(added_to, mask=is_new & (updates["adds"] == NO_ROW) & (copied != NO_SLOT)))
             return choices.take(pa.array(source, mask=is_new))

@@ -104,7 +104,7 @@ class TimeOrderedBuffer:
         self._wait_ms, self._suffix_words = (int(policy[field][0]) for field in ("wait", "suffix_words"))
         self._memory = memory
         self._time_is_of_key = time_is_of_key
-        self._as_shipped = context.semantics == "kafka-4.3"
+        self._as_shipped = context.semantics != "kip"
         self._store = SuppressionBufferStore(
             context.backend, name, suffix_words=self._suffix_words, time_is_of_key=time_is_of_key
         )

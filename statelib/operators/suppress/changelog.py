@@ -179,7 +179,7 @@ class RestoringSuppression(Restoring):
         self._windows = described_windows(settings)
         self._suffix_words = self._windows.key_suffix_words if self._windows else 0
         self._schema = target.row
-        self._as_shipped = target.semantics == "kafka-4.3"
+        self._as_shipped = target.semantics != "kip"
         self._final = settings["time_limit_ms"] is None
         self._store = SuppressionBufferStore(
             target.backend, self._name, suffix_words=self._suffix_words, time_is_of_key=self._final

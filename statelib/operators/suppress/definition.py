@@ -216,4 +216,4 @@ def wait_ms(time_limit_ms: int | None, windows: AnyWindows | None, held_ms: int,
     if time_limit_ms is not None:
         return time_limit_ms
     final_ms = windows.final_after_ms(semantics) if windows else 0
-    return final_ms if semantics == "kafka-4.3" else max(final_ms, held_ms)
+    return final_ms if semantics != "kip" else max(final_ms, held_ms)

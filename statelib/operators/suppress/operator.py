@@ -138,7 +138,7 @@ class RunningSuppress:
         self._spec = spec
         self._context = context
         self._metrics = context.metrics
-        self._as_shipped = context.semantics == "kafka-4.3"
+        self._as_shipped = context.semantics != "kip"
         self._wait_ms = spec.wait_ms(context.semantics)
         bounds = spec.suppressed.buffer
         spills = not bounds.is_bounded or (isinstance(bounds, StrictBufferConfig) and bounds.spills)

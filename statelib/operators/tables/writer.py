@@ -256,7 +256,7 @@ class VersionedTableWriter:
         accepted = replace(updates, key_code=key_codes(updates, self._context), prior=None, is_latest=None)
         accepted = accepted.filter(~refused)
         if self._changelog is not None:
-            logged = updates if self._context.semantics == "kafka-4.3" else accepted  # the shipped one logs all
+            logged = updates if self._context.semantics != "kip" else accepted  # the shipped one logs all
             self._changelog.add(logged.keys.serialized(), logged.value, logged.timestamp)
         if len(accepted):
             self._log.append(accepted)

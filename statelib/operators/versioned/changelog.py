@@ -63,7 +63,7 @@ class VersionedExporter(PairsExporter):
             keys, values = self._keys.written(versions.keys), self._values.written(versions.values)
             write = WriteBatch()
             write.put_columns(_FAMILY, _places(keys, versions.valid_from, is_version=True), _framed(values))
-            if self._described.semantics == "kafka-4.3":
+            if self._described.semantics != "kip":
                 traced = np.flatnonzero(_needs_trace(versions) & (versions.valid_from >= horizon_ms))
                 places = _places(keys.take(pa.array(traced)), versions.valid_from[traced], is_version=False)
                 write.put_columns(_FAMILY, places, _framed(pa.nulls(len(traced), pa.binary())))

@@ -21,6 +21,7 @@ from statelib.operators.windows.codec import SUFFIXES, decode_keys, encode_keys
 from statelib.operators.windows.snapshot import window_view
 from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.settings.semantics import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,7 @@ class RestoringWindows(Restoring):
         self._store = WindowStore(
             target.backend,
             target.store.name,
-            retention_ms=settings["seen_ms"][target.semantics],
+            retention_ms=settings["seen_ms"][rules_of(target.semantics)],
             on_grid=settings["on_grid"],
         )
 

@@ -185,7 +185,7 @@ class SessionWindows(KafkasNames):
 
     def seen_ms(self, retention_ms: int, semantics: Semantics) -> int:
         """How long after its end a session is visible and stored, for a requested retention."""
-        if semantics == "kafka-4.3":
+        if semantics != "kip":
             return retention_ms
         return max(retention_ms, 2 * self.gap_ms + self.grace_period_ms + 1)
 
@@ -339,7 +339,7 @@ class SlidingWindows(KafkasNames):
 
     def seen_ms(self, retention_ms: int, semantics: Semantics) -> int:
         """How long after its start a window is visible and stored, for a requested retention."""
-        if semantics == "kafka-4.3":
+        if semantics != "kip":
             return retention_ms
         return max(retention_ms, 3 * self.time_difference_ms + self.grace_period_ms + 2)
 

@@ -126,7 +126,7 @@ class WindowExpiry:
 
 def retention_ms(store: WindowsLookedInto, semantics: Semantics) -> int:
     """How long windows, or sessions, are seen."""
-    return store.seen_as_shipped_ms if semantics == "kafka-4.3" else store.seen_ms
+    return store.seen_as_shipped_ms if semantics != "kip" else store.seen_ms
 
 
 def results_of(rows: pa.Array, header: Header, aggregator: StoredStates | None, value_type: pa.DataType) -> pa.Array:

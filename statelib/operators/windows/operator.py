@@ -40,7 +40,7 @@ from statelib.operators.windows.working_set import WindowsInMemory
 from statelib.records.batch import NO_TIMESTAMP, Batch, Passage
 from statelib.records.key_column import Windows
 from statelib.serdes import serde_for, serialized
-from statelib.settings.semantics import Semantics
+from statelib.settings.semantics import Rules, Semantics
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class WindowAggregate(WindowedAggregateSpec):
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
-        seen_ms = {semantics: self.stored_ms(semantics) for semantics in get_args(Semantics)}
+        seen_ms = {rules: self.stored_ms(rules) for rules in get_args(Rules)}
         settings = {**settings_of(self.describe(), "emit"), "on_grid": True, "seen_ms": seen_ms}
         return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
@@ -310,7 +310,7 @@ class RunningWindowAggregate:
 
     def _priors(self, slots: NDArray[np.int64]) -> Callable[[pa.Array, NDArray[np.bool_]], pa.Array]:
         was_there = self._memory.timestamp[slots] != NO_TIMESTAMP
-        initial_of_new = self._context.semantics == "kafka-4.3"
+        initial_of_new = self._context.semantics != "kip"
         return prior_results(self._aggregator, slots, was_there, count=len(self._memory), initial_of_new=initial_of_new)
 
     def _updates(

@@ -14,6 +14,7 @@ from statelib.operators.windows.definition import SessionWindows, SlidingWindows
 from statelib.operators.windows.store import WindowStore
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.settings.semantics import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +79,7 @@ def _windows(described: Described) -> tuple[int, int, bool, Callable[[NDArray[np
     if isinstance(windows, SlidingWindows):
         seen_ms = windows.seen_ms(retention_ms, described.semantics)
         return seen_ms, windows.time_difference_ms, True, windows.end_of
-    seen_ms = settings.get("seen_ms", {}).get(described.semantics, retention_ms)
+    seen_ms = settings.get("seen_ms", {}).get(rules_of(described.semantics), retention_ms)
     return seen_ms, windows.size_ms, False, windows.end_of
 
 

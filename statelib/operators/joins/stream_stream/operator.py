@@ -170,7 +170,7 @@ class StreamStreamJoin:
         policy["segment"] = max(windows.retention_ms // 2, _LEAST_SEGMENT_MS)
         policy["keeps_left"], policy["keeps_right"] = self.keeps_left, self.keeps_right
         policy["holds"] = self.held_store is not None
-        policy["as_shipped"] = semantics == "kafka-4.3"
+        policy["as_shipped"] = semantics != "kip"
         policy["emit_interval"] = self.emit_interval_ms
         return policy
 
