@@ -23,7 +23,7 @@ def no_more_than_indices(limit: int | None) -> int | None:
 Stopped = Annotated[
     bool,
     typer.Option(
-        "--stopped", help="Confirm that the application is stopped, if its group does not tell (protocol streams)."
+        "--stopped", help="Confirm that the application is stopped, if you may not ask its group (protocol streams)."
     ),
 ]
 StateDirToWrite = Annotated[

@@ -56,6 +56,12 @@ _MOVING = frozenset(
 )
 """A partition's leader is being chosen, or the broker that is asked has not heard of it yet."""
 
+_HAS_MEMBERS = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.STALE_MEMBER_EPOCH})
+"""Offsets are taken of a group's members only, while it has some."""
+
+_NOT_KEPT = "-" * 32_000
+"""What no broker keeps with an offset: ``offset.metadata.max.bytes`` is 4096, and far less is ever noted."""
+
 _OF_THE_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 
 _Answer = TypeVar("_Answer")
@@ -254,15 +260,16 @@ class Cluster:
         with self.errors(topic=name, partition=partition):
             yield from messages(self.properties, name, partition, start)
 
-    def check_stopped(self, group: str, *, assumed: bool = False) -> None:
+    def check_stopped(self, group: str, *, assumed: bool = False, topic: str | None = None) -> None:
         """Checks that no member of a group is at work.
 
-        The client knows classic and consumer groups. One of the protocol ``streams`` (KIP-1071) is not there for it,
-        but for what it has committed.
+        The client describes classic and consumer groups. One of the protocol ``streams`` (KIP-1071) is not there for
+        it: see `_streams_group_is_at_work`.
 
         Args:
             group: The group.
-            assumed: Whether a group that the client does not know is taken to be at rest.
+            assumed: Whether it is taken to be at rest where nobody can tell.
+            topic: One that is there, for a group that has committed nothing yet.
 
         Raises:
             ConfigurationError: One is, or nobody can tell.
@@ -276,15 +283,37 @@ class Cluster:
                     raise
                 found = None
         if found is None or found.state == ConsumerGroupState.DEAD:
-            if not assumed and self.committed(group):
+            at_work = self._streams_group_is_at_work(group, topic)
+            if at_work:
+                raise self._at_work(group, "of the protocol streams, and has members")
+            if at_work is None and not assumed:
                 what = "the group does not tell whether the application is running: it is of the protocol streams"
                 step = "stop all its instances, and give --stopped"
                 raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
         elif found.members or found.state != ConsumerGroupState.EMPTY:
-            members = counted(len(found.members), "member")
-            what = f"the application is running: its group is {found.state.name}, with {members}"
-            step = "stop all its instances, and wait until the group is empty (session.timeout.ms)"
-            raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
+            raise self._at_work(group, f"{found.state.name}, with {counted(len(found.members), 'member')}")
+
+    def _at_work(self, group: str, how: str) -> ConfigurationError:
+        step = "stop all its instances, and wait until the group is empty (session.timeout.ms)"
+        what = f"the application is running: its group is {how}"
+        return ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
+
+    def _streams_group_is_at_work(self, group: str, topic: str | None) -> bool | None:
+        """Whether a group that the client cannot describe has members; None: nobody can tell.
+
+        The broker takes offsets of nobody for a group that has members, and it looks at that before it looks at what
+        is to be noted with an offset. So it is given a note that it never keeps: this changes nothing.
+        """
+        offsets = self.group_offsets(group) or ({(topic, 0): 0} if topic else {})
+        if not offsets:
+            return False
+        one_of_each = {name: (partition, offset) for (name, partition), offset in offsets.items()}
+        asked = [TopicPartition(name, *place, _NOT_KEPT) for name, place in one_of_each.items()]
+        with self.errors(group=group):
+            codes = {place.error and place.error.code() for place in self._altered(group, asked)}
+        if codes & _HAS_MEMBERS:
+            return True
+        return False if KafkaError.OFFSET_METADATA_TOO_LARGE in codes else None
 
     def set_group_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Sets where a group goes on, by topic and partition, and reads it back.
@@ -295,13 +324,19 @@ class Cluster:
         """
         places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         with self.errors(group=group):
-            wanted = ConsumerGroupTopicPartitions(group, places)
-            for place in self._answer(self._admin.alter_consumer_group_offsets([wanted])[group]).topic_partitions:
+            for place in self._altered(group, places):
+                if place.error is not None and place.error.code() in _HAS_MEMBERS:
+                    raise self._at_work(group, "not empty")
                 if place.error is not None:
                     raise KafkaException(place.error)
         found = self.group_offsets(group)
         if any(found.get(place) != offset for place, offset in offsets.items()):
             raise RetryableError("other offsets are read back", group=group, next_step="run the same command again")
+
+    def _altered(self, group: str, places: list[TopicPartition]) -> list[TopicPartition]:
+        """Offsets that the broker was asked to take for a group, each with its error."""
+        asked = ConsumerGroupTopicPartitions(group, places)
+        return list(self._answer(self._admin.alter_consumer_group_offsets([asked])[group]).topic_partitions)
 
     def group_offsets(self, group: str) -> dict[tuple[str, int], int]:
         """Where a group goes on, by topic and partition. Raises as `topic` does."""

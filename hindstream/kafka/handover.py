@@ -105,8 +105,9 @@ def hand_over(
             exporter_of(store.described, handover.format(store.name))
         warehouse = open_warehouse(settings)
         made = CommitLog(warehouse, handover.job).read(state.commit)
-        cluster.check_stopped(handover.application_id, assumed=stopped)
         offsets = _offsets(handover, made, cluster, warehouse)
+        topic = next((topic for topic, _ in offsets), None)
+        cluster.check_stopped(handover.application_id, assumed=stopped, topic=topic)
         _check_changelogs([store.name for store in stores], handover, made)
         local = None if state_dir is None else HandedOverState(state_dir, handover, state.stores, offsets)
         if local is not None:
@@ -114,7 +115,7 @@ def hand_over(
         exports = [_StoreExport(handover, store, cluster, local) for store in stores]
         positions = {task_id: task.position for task_id, task in made.tasks.items()}
         handed = tuple(export.run(positions, replace=replace) for export in exports)
-        cluster.check_stopped(handover.application_id, assumed=stopped)
+        cluster.check_stopped(handover.application_id, assumed=stopped, topic=topic)
         laid = None if local is None else local.finish()
         last_check()
         cluster.set_group_offsets(handover.application_id, offsets)

@@ -10,6 +10,7 @@
     python -m tests.campaigns stack [MONTHS]                 the stack by Docker, the demo on it, all compared
     python -m tests.campaigns bare-machine [TESTS...]        both commands of the README on a bare Debian 12, by root
     python -m tests.campaigns wheel [--extra EXTRA]          the wheel, installed by pip anew, and its demo
+    python -m tests.campaigns kafka-versions [--help]        hand-over and take-over with several versions of Kafka
     python -m tests.campaigns versions [--help]              other Pythons and packages: docs/tested-versions.md
 
 Each prints what it would take to see a failure again.

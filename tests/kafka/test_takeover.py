@@ -34,7 +34,7 @@ from statelib import (
 )
 from statelib.commits import CommitLog, Runs, read_hold
 from statelib.errors.fault_points import observed
-from statelib.errors.kinds import ConfigurationError, HindstreamError, RetryableError
+from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.serdes import FixedWidthSerde, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.settings.settings import load_settings
@@ -422,16 +422,20 @@ def test_an_application_that_moves_meanwhile(
 def test_an_application_of_the_protocol_streams(
     broker: Broker, unique: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Its group does not tell whether it is at work, but for the broker, which keeps its offsets then."""
+    """The client cannot describe its group; the broker tells whether it has members, and nothing is changed by that."""
     bed = Bed(repartition_case(), broker, unique, tmp_path)
+    cluster = Cluster(bed.settings)
     with bed.app("stops", **{"group.protocol": "streams"}) as app:
         bed.produce("stops", "sales", bed.case.first["sales"])
         app.catch_up()
-        with pytest.raises(ConfigurationError, match="the group does not tell whether.*give --stopped"):
+        with pytest.raises(ConfigurationError, match="its group is of the protocol streams, and has members"):
             take_over(bed.job, bed.handover, bed.settings)
-        with pytest.raises(HindstreamError, match="UNKNOWN_MEMBER_ID|Unknown member"):
-            Cluster(bed.settings).set_group_offsets(bed.live, {(f"{bed.live}-sales", 0): 1})
+        with pytest.raises(ConfigurationError, match="the application is running: its group is not empty"):
+            cluster.set_group_offsets(bed.live, {(f"{bed.live}-sales", 0): 1})
         stores = {store: in_order(app.dump(store)) for store in bed.case.dumped}
+    committed = cluster.committed(bed.live)
     bed.archive()
-    take_over(bed.job, bed.handover, bed.settings, stopped=True)
+    take_over(bed.job, bed.handover, bed.settings)
     assert {store: bed.shown(store) for store in bed.case.dumped} == stores
+    assert cluster.committed(bed.live) == committed
+    assert all(place.partition_time_ms is not None for place in committed.values())
