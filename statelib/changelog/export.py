@@ -20,7 +20,8 @@ held-records         key, side and time of what waits for a match; that time
 subscriptions        referring row: `statelib.operators.joins.foreign_key.subscription_wrapper`
 ===================  ===================================================================================================
 
-Kafka Streams has no equivalent of the other kinds, which are refused.
+Windows and sessions come in the store's order, but the oldest one last: see `oldest_last`. Kafka Streams has no
+equivalent of the other kinds, which are refused.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ import pyarrow as pa
 from statelib.changelog.kinds import KINDS
 from statelib.described.buffer_value_codec import HEADERS_TYPE
 from statelib.described.exporting import Share
+from statelib.described.headers import HeadersExporter, has_headers
 from statelib.described.live_format import StoreFormat
 from statelib.errors.kinds import ConfigurationError
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from statelib.described.description import Described
     from statelib.described.exporting import Exporter, Records
@@ -50,6 +52,9 @@ RECORDS = pa.schema(
 """Of exported changelogs: value null: a deletion; timestamp in ms, null: Kafka Streams sends none."""
 
 AS_KAFKA = StoreFormat()
+
+_EXPIRING = ("window", "session", "join-window")
+"""Kinds of stores that let go by time."""
 
 _NO_FORM = {
     "deduplication": "Kafka Streams has no deduplication (KIP-655 never came), so nobody knows the form of yours: read"
@@ -111,17 +116,41 @@ def exporter_of(described: Described, form: StoreFormat = AS_KAFKA) -> Exporter:
             store=described.name,
             next_step="leave it out",
         )
-    return kind.exporter(described, form)
+    return HeadersExporter(kind.exporter, described, form) if has_headers(described) else kind.exporter(described, form)
 
 
 def _records(store: StoreSnapshot, partition: int, exporter: Exporter, form: StoreFormat) -> Iterator[pa.RecordBatch]:
     checked = form.placed_by_key and not store.described.is_of_processor
     with store.opened(partition) as place, store.scratch() as scratch:
-        for records in exporter.records(Share(place, partition, scratch)):
-            if checked:
-                _check_places(records, partition, len(store.partitions), store.name)
-            if len(records.keys):
-                yield as_batch(records)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for records in exporter.records(Share(place, partition, scratch)):
+                if checked:
+                    _check_places(records, partition, len(store.partitions), store.name)
+                if len(records.keys):
+                    yield as_batch(records)
+
+        yield from oldest_last(batches()) if store.kind in _EXPIRING else batches()
+
+
+def oldest_last(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same records, but the first of those with the smallest timestamp comes last.
+
+    Kafka Streams 4.4 restores windows and sessions from the first record on that is not older than the last one less
+    the retention (``StoreChangelogReader.seekNewPartitions``): it would leave out windows that the store keeps, which
+    goes by their starts. Like this it restores all, as earlier versions do.
+    """
+    held: pa.RecordBatch | None = None
+    for batch in records:
+        one = batch if held is None else pa.concat_batches([held, batch])
+        timestamp = one["timestamp"].to_numpy()
+        is_oldest = np.append(True, timestamp[1:] < np.minimum.accumulate(timestamp)[:-1])  # of all up to it
+        oldest = np.maximum.accumulate(np.where(is_oldest, np.arange(len(timestamp)), 0))
+        if len(one) > 1:
+            yield one.take(pa.array(np.where(is_oldest[1:], oldest[:-1], np.arange(1, len(timestamp)))))
+        held = one.slice(int(oldest[-1]), 1)
+    if held is not None:
+        yield held
 
 
 def as_batch(records: Records) -> pa.RecordBatch:

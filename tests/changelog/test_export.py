@@ -14,7 +14,7 @@ import pytest
 
 from statelib import AvroSerde, Materialized, StreamsBuilder, TimeWindows, open_state
 from statelib.changelog import StoreFormat, export_changelog, import_changelog
-from statelib.changelog.export import RECORDS
+from statelib.changelog.export import RECORDS, oldest_last
 from statelib.changelog.import_records import ARRIVALS
 from statelib.described.description import Place
 from statelib.described.view import EVERYTHING
@@ -412,3 +412,15 @@ def test_a_format_can_be_sent_to_workers() -> None:
     form = StoreFormat(key=BytesSerde(), value=JsonSerde(AVERAGE), to_live=average_of, from_live=state_of)
     assert pickle.loads(pickle.dumps(form)) == form
     assert ARRIVALS == 1 << 31
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
+def test_the_oldest_record_of_windows_comes_last(at_once: int) -> None:
+    times = [5, 3, 8, 3, 1, 9, 1, 4]
+    records = pa.RecordBatch.from_pydict({"key": [f"{n}" for n in range(len(times))], "timestamp": times})
+    batches = [records.slice(start, at_once) for start in range(0, len(times), at_once)]
+    moved = [row for batch in oldest_last(batches) for row in batch.to_pylist()]
+    assert [(row["key"], row["timestamp"]) for row in moved] == [
+        ("0", 5), ("2", 8), ("3", 3), ("1", 3), ("5", 9), ("6", 1), ("7", 4), ("4", 1)
+    ]  # fmt: skip
+    assert list(oldest_last([])) == []

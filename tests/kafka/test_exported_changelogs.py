@@ -330,6 +330,20 @@ def test_windows_and_what_suppress_holds_back(broker: Broker, unique: str, tmp_p
     bed.assert_comes_back("count-store", "sum-store", "final-counts-store", "final-sums-store")
 
 
+def test_old_windows_are_restored_too(broker: Broker, unique: str, tmp_path: Path) -> None:
+    """Kafka Streams 4.4 restores windows from where the log's times come near that of its last record."""
+    bed = Bed(tmp_path, broker, unique, windows_of_amounts(), "kip")
+    bed.archive("amounts", [("key-1", 1, 1_320_500), *[(key, 2, 1_399_000) for key in KEYS]], LONG)
+    bed.pipeline.run(None)
+    bed.create("amounts", "counts", "sums")
+    bed.hand_over("count-store", "sum-store", "final-counts-store", "final-sums-store")
+    with bed.app("windows") as app:
+        for store in ("count-store", "sum-store"):
+            shown = bed.shown(store)
+            assert {row["start_ms"] for row in shown} == {1_320_000, 1_380_000}
+            assert in_order(app.dump(store)) == in_order(shown)
+
+
 def windowed(rows: list[tuple[int, Any, Any, int]], *bounds: str) -> list[tuple[int, bytes, bytes | None, int]]:
     """Records as Kafka's windowed serdes write them; ``bounds``: what follows the key."""
     return [
