@@ -177,8 +177,6 @@ def _no_method(cls: type, name: str) -> NotInThisDsl:
         step = f"call {'.'.join(path)}.{snake}()"
     elif snake in WAYS:
         step = WAYS[snake]
-    elif "_with_headers" in snake:
-        step = f"use {snake.replace('_with_headers', '')}(): a processor's stores keep keys and values, no headers"
     elif snake in dir(_classes.get("StreamsBuilder", object)):
         step = f"call it on the StreamsBuilder: builder.{snake}()"
     elif shown == "GlobalKTable" and any(snake in dir(_classes.get(name, object)) for name in _LEADS_TO):

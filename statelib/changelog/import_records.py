@@ -17,6 +17,7 @@ from statelib.changelog.export import AS_KAFKA
 from statelib.changelog.kinds import KINDS
 from statelib.changelog.restore import restore
 from statelib.described.description import Described
+from statelib.described.headers import HeadersImporter, has_headers
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.snapshot import results_of
 from statelib.records.batch import NO_TIMESTAMP
@@ -102,7 +103,8 @@ def importer_of(
         raise ConfigurationError(
             f"a {store.kind} store cannot be restored from Kafka Streams", store=store.name, next_step=_WAY_OUT
         )
-    return kind.importer(Described(store, schema, {}, semantics, results_of=results_of(store.settings)), form)
+    described = Described(store, schema, {}, semantics, results_of=results_of(store.settings))
+    return HeadersImporter(kind.importer, described, form) if has_headers(described) else kind.importer(described, form)
 
 
 _COUNTED = ("join-buffer", "join-window")

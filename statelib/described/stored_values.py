@@ -17,6 +17,7 @@ from statelib.serdes import serde_for
 from statelib.serdes.json import JsonSerde
 from statelib.serdes.uuids import UuidSerde
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
+from statelib.serdes.with_headers import WithHeadersSerde
 from statelib.stores.stored_rows import stored_value
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def _of_ours(described: Mapping[str, Any], arrow_type: pa.DataType, of: str) -> 
         case {"serde": "time-windowed", "key": key, "window_size_ms": size_ms, **others}:
             grid = grid_of(others["grid"]) if "grid" in others else None
             return TimeWindowedSerde(described_serde(key, arrow_type.field("key").type, of=of), size_ms, grid)
+        case {"serde": "with-headers", "value": value}:
+            return WithHeadersSerde(described_serde(value, arrow_type.field("value").type, of=of))
         case {"serde": "session-windowed", "key": key}:
             return SessionWindowedSerde(described_serde(key, arrow_type.field("key").type, of=of))
         case {"serde": "avro", "schema": schema}:

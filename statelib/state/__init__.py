@@ -18,9 +18,9 @@ from statelib.columns.windowed import Windowed
 from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.operators.versioned.store import VersionedRecord
 from statelib.state.builder import StoreBuilder
-from statelib.state.key_value import KeyValueStore, TimestampedKeyValueStore
+from statelib.state.key_value import KeyValueStore, TimestampedKeyValueStore, TimestampedKeyValueStoreWithHeaders
 from statelib.state.queries import MultiVersionedKeyQuery, VersionedKeyQuery
-from statelib.state.session import SessionStore
+from statelib.state.session import SessionStore, SessionStoreWithHeaders
 from statelib.state.store import StateStore
 from statelib.state.stores import Stores
 from statelib.state.suppliers import (
@@ -28,22 +28,28 @@ from statelib.state.suppliers import (
     SessionBytesStoreSupplier,
     WindowBytesStoreSupplier,
 )
+from statelib.state.values_with_headers import AggregationWithHeaders, ValueTimestampHeaders
 from statelib.state.versioned import VersionedKeyValueStore
 from statelib.state.versioned_bytes import VersionedBytesStore, VersionedBytesStoreSupplier
-from statelib.state.window import TimestampedWindowStore, WindowStore
+from statelib.state.window import TimestampedWindowStore, TimestampedWindowStoreWithHeaders, WindowStore
 
 __all__ = [
+    "AggregationWithHeaders",
     "KeyValueBytesStoreSupplier",
     "KeyValueStore",
     "MultiVersionedKeyQuery",
     "SessionBytesStoreSupplier",
     "SessionStore",
+    "SessionStoreWithHeaders",
     "StateStore",
     "StoreBuilder",
     "Stores",
     "TimestampedKeyValueStore",
+    "TimestampedKeyValueStoreWithHeaders",
     "TimestampedWindowStore",
+    "TimestampedWindowStoreWithHeaders",
     "ValueAndTimestamp",
+    "ValueTimestampHeaders",
     "VersionedBytesStore",
     "VersionedBytesStoreSupplier",
     "VersionedKeyQuery",

@@ -35,7 +35,7 @@ class RestoringWindowStore(Restoring):
     def __init__(self, target: Target) -> None:
         settings = target.store.settings
         supplier = WindowBytesStoreSupplier(target.store.name, settings["retention_ms"], settings["window_size_ms"])
-        self._keeps_timestamps = settings["store"] == "TimestampedWindowStore"
+        self._keeps_timestamps = settings["store"].startswith("Timestamped")
         self._store = WindowStore(supplier, *_serdes(target)).init(target.backend, semantics=target.semantics)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:

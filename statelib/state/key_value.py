@@ -13,6 +13,7 @@ from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes.single_values import to_bytes
 from statelib.state.store import StateStore
 from statelib.state.timestamped_values import with_timestamp
+from statelib.state.values_with_headers import kept, shown
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:
@@ -132,3 +133,18 @@ class TimestampedKeyValueStore(KeyValueStore):
 
     def _shown(self, found: ValueAndTimestamp) -> Any:
         return found
+
+
+class TimestampedKeyValueStoreWithHeaders(KeyValueStore):
+    """As `KeyValueStore`, but its values are `ValueTimestampHeaders` (KIP-1271).
+
+    ``put(key, ValueTimestampHeaders.make(value, timestamp, record.headers))``: a value of None deletes the key.
+
+    Made by ``Stores.timestamped_key_value_store_with_headers_builder(...).build()``.
+    """
+
+    def _kept(self, value: Any) -> tuple[Any, int]:
+        return kept(value, self.name)
+
+    def _shown(self, found: ValueAndTimestamp) -> Any:
+        return shown(found.value, found.timestamp)

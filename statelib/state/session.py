@@ -17,6 +17,7 @@ from statelib.operators.windows.store_clock import StoreClock
 from statelib.serdes.single_values import from_bytes, to_bytes
 from statelib.state.epoch_time import epoch_ms
 from statelib.state.expiring import ExpiringStore
+from statelib.state.values_with_headers import kept_aggregation, shown_aggregation
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class SessionStore(ExpiringStore[engine.SessionStore]):
             InputError: The key is null, a type is wrong, the session begins before 1970 or ends before it begins.
         """
         key, start_ms, end_ms = session
-        raw_key, row = self._raw_key(key), to_bytes(aggregate, self._value_serde)
+        raw_key, row = self._raw_key(key), to_bytes(self._kept(aggregate), self._value_serde)
         if not 0 <= start_ms <= end_ms:
             raise InputError(f"a session cannot be from {start_ms} to {end_ms}", store=self.name)
         self.put_bytes(raw_key, row, start_ms, end_ms)
@@ -77,7 +78,7 @@ class SessionStore(ExpiringStore[engine.SessionStore]):
     def fetch_session(self, key: Any, session_start: Time, session_end: Time) -> Any:
         """The aggregate of the session with exactly these bounds, or None."""
         row = self._engine.fetch_session(self._raw_key(key), epoch_ms(session_start), epoch_ms(session_end))
-        return from_bytes(row, self._value_serde)
+        return self._seen(row)
 
     def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
         """All sessions of ``key``."""
@@ -143,4 +144,25 @@ class SessionStore(ExpiringStore[engine.SessionStore]):
     def _shown(self, rows: Iterable[SessionRow]) -> Iterator[tuple[Windowed, Any]]:
         for row in rows:
             key = from_bytes(row.key, self._key_serde)
-            yield Windowed(key, row.start_ms, row.end_ms), from_bytes(row.row, self._value_serde)
+            yield Windowed(key, row.start_ms, row.end_ms), self._seen(row.row)
+
+    def _kept(self, aggregate: Any) -> Any:
+        """An aggregate as it is stored."""
+        return aggregate
+
+    def _seen(self, row: bytes | None) -> Any:
+        """What a reader gets of a row."""
+        return from_bytes(row, self._value_serde)
+
+
+class SessionStoreWithHeaders(SessionStore):
+    """As `SessionStore`, but its aggregates are `AggregationWithHeaders` (KIP-1271).
+
+    Made by ``Stores.session_store_with_headers_builder(...).build()``.
+    """
+
+    def _kept(self, aggregate: Any) -> Any:
+        return kept_aggregation(aggregate, self.name)
+
+    def _seen(self, row: bytes | None) -> Any:
+        return shown_aggregation(from_bytes(row, self._value_serde))

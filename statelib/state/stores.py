@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.errors.kinds import ConfigurationError
+from statelib.serdes.with_headers import WithHeadersSerde
 from statelib.settings.durations import milliseconds
 from statelib.state.builder import StoreBuilder
-from statelib.state.key_value import KeyValueStore, TimestampedKeyValueStore
-from statelib.state.session import SessionStore
+from statelib.state.key_value import KeyValueStore, TimestampedKeyValueStore, TimestampedKeyValueStoreWithHeaders
+from statelib.state.session import SessionStore, SessionStoreWithHeaders
 from statelib.state.store import serde_of
 from statelib.state.suppliers import (
     KeyValueBytesStoreSupplier,
@@ -18,7 +19,13 @@ from statelib.state.suppliers import (
 )
 from statelib.state.versioned import VersionedKeyValueStore
 from statelib.state.versioned_bytes import VersionedBytesStoreSupplier
-from statelib.state.window import TimestampedWindowStore, WindowStore, WindowStoreWithDuplicates, list_serde
+from statelib.state.window import (
+    TimestampedWindowStore,
+    TimestampedWindowStoreWithHeaders,
+    WindowStore,
+    WindowStoreWithDuplicates,
+    list_serde,
+)
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -44,6 +51,11 @@ class Stores(KafkasNames):
     @staticmethod
     def persistent_timestamped_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
         """As `persistent_key_value_store`: whether values have timestamps is said by the store's builder."""
+        return KeyValueBytesStoreSupplier(name)
+
+    @staticmethod
+    def persistent_timestamped_key_value_store_with_headers(name: str) -> KeyValueBytesStoreSupplier:
+        """As `persistent_key_value_store`: whether values have headers is said by the store's builder (KIP-1271)."""
         return KeyValueBytesStoreSupplier(name)
 
     @staticmethod
@@ -103,6 +115,20 @@ class Stores(KafkasNames):
         return _window(name, retention_period, window_size, retain_duplicates=retain_duplicates, persistent=True)
 
     @staticmethod
+    def persistent_timestamped_window_store_with_headers(
+        name: str,
+        retention_period: timedelta,
+        window_size: timedelta,
+        retain_duplicates: bool = False,  # noqa: FBT001, FBT002 - as in Kafka
+    ) -> WindowBytesStoreSupplier:
+        """As `persistent_window_store`: whether values have headers is said by the store's builder (KIP-1271).
+
+        Raises:
+            ConfigurationError: The retention is less than the window size.
+        """
+        return _window(name, retention_period, window_size, retain_duplicates=retain_duplicates, persistent=True)
+
+    @staticmethod
     def in_memory_window_store(
         name: str,
         retention_period: timedelta,
@@ -119,6 +145,11 @@ class Stores(KafkasNames):
     @staticmethod
     def persistent_session_store(name: str, retention_period: timedelta) -> SessionBytesStoreSupplier:
         """A session store; sessions are kept for the retention period after their end."""
+        return SessionBytesStoreSupplier(name, milliseconds(retention_period, "retention_period"))
+
+    @staticmethod
+    def persistent_session_store_with_headers(name: str, retention_period: timedelta) -> SessionBytesStoreSupplier:
+        """As `persistent_session_store`: whether values have headers is said by the store's builder (KIP-1271)."""
         return SessionBytesStoreSupplier(name, milliseconds(retention_period, "retention_period"))
 
     @staticmethod
@@ -141,6 +172,14 @@ class Stores(KafkasNames):
     ) -> StoreBuilder[TimestampedKeyValueStore]:
         """Builds a `TimestampedKeyValueStore`."""
         return StoreBuilder(TimestampedKeyValueStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+    @staticmethod
+    def timestamped_key_value_store_with_headers_builder(
+        supplier: KeyValueBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[TimestampedKeyValueStoreWithHeaders]:
+        """Builds a `TimestampedKeyValueStoreWithHeaders` (KIP-1271)."""
+        values = WithHeadersSerde(serde_of(value_serde))
+        return StoreBuilder(TimestampedKeyValueStoreWithHeaders, supplier, serde_of(key_serde), values)
 
     @staticmethod
     def versioned_key_value_store_builder(
@@ -168,13 +207,21 @@ class Stores(KafkasNames):
         Raises:
             ConfigurationError: The supplier's store retains duplicates.
         """
-        if supplier.retain_duplicates:
-            raise ConfigurationError(
-                "a store that retains duplicates keeps no timestamps",
-                store=supplier.name,
-                next_step="use window_store_builder(), with values that hold their timestamps",
-            )
+        _check_no_duplicates(supplier)
         return StoreBuilder(TimestampedWindowStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+    @staticmethod
+    def timestamped_window_store_with_headers_builder(
+        supplier: WindowBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[TimestampedWindowStoreWithHeaders]:
+        """Builds a `TimestampedWindowStoreWithHeaders` (KIP-1271).
+
+        Raises:
+            ConfigurationError: The supplier's store retains duplicates.
+        """
+        _check_no_duplicates(supplier)
+        values = WithHeadersSerde(serde_of(value_serde))
+        return StoreBuilder(TimestampedWindowStoreWithHeaders, supplier, serde_of(key_serde), values)
 
     @staticmethod
     def session_store_builder(
@@ -182,6 +229,23 @@ class Stores(KafkasNames):
     ) -> StoreBuilder[SessionStore]:
         """Builds a `SessionStore`."""
         return StoreBuilder(SessionStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+    @staticmethod
+    def session_store_with_headers_builder(
+        supplier: SessionBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[SessionStoreWithHeaders]:
+        """Builds a `SessionStoreWithHeaders` (KIP-1271)."""
+        values = WithHeadersSerde(serde_of(value_serde))
+        return StoreBuilder(SessionStoreWithHeaders, supplier, serde_of(key_serde), values)
+
+
+def _check_no_duplicates(supplier: WindowBytesStoreSupplier) -> None:
+    if supplier.retain_duplicates:
+        raise ConfigurationError(
+            "a store that retains duplicates keeps no timestamps",
+            store=supplier.name,
+            next_step="use window_store_builder(), with values that hold their timestamps",
+        )
 
 
 def _versioned(

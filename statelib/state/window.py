@@ -22,6 +22,7 @@ from statelib.serdes.single_values import from_bytes, to_bytes
 from statelib.state.epoch_time import epoch_ms
 from statelib.state.expiring import ExpiringStore
 from statelib.state.timestamped_values import with_timestamp
+from statelib.state.values_with_headers import kept, shown
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class WindowStore(ExpiringStore[engine.WindowStore]):
         start_ms = epoch_ms(window_start)
         if start_ms < 0:
             raise InputError(f"window start {start_ms} is negative", store=self.name)
-        kept, timestamp = self._kept(value)
-        raw_key, row = self._raw_key(key), to_bytes(kept, self._value_serde)
+        stored, timestamp = self._kept(value)
+        raw_key, row = self._raw_key(key), to_bytes(stored, self._value_serde)
         self.put_bytes(raw_key, row, start_ms, timestamp)
         self._logged(encode_key(raw_key, start_ms), row, timestamp)
 
@@ -206,3 +207,16 @@ class TimestampedWindowStore(WindowStore):
 
     def _shown(self, row: WindowRow) -> Any:
         return ValueAndTimestamp(from_bytes(row.row, self._value_serde), row.timestamp_ms)
+
+
+class TimestampedWindowStoreWithHeaders(WindowStore):
+    """As `WindowStore`, but its values are `ValueTimestampHeaders` (KIP-1271).
+
+    Made by ``Stores.timestamped_window_store_with_headers_builder(...).build()``.
+    """
+
+    def _kept(self, value: Any) -> tuple[Any, int]:
+        return kept(value, self.name)
+
+    def _shown(self, row: WindowRow) -> Any:
+        return shown(from_bytes(row.row, self._value_serde), row.timestamp_ms)

@@ -48,9 +48,12 @@ from statelib.testing.stores import (
     WINDOW,
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
+    ReadOnlySessionStoreWithHeaders,
     ReadOnlyStore,
     ReadOnlyTimestampedKeyValueStore,
+    ReadOnlyTimestampedKeyValueStoreWithHeaders,
     ReadOnlyTimestampedWindowStore,
+    ReadOnlyTimestampedWindowStoreWithHeaders,
     ReadOnlyVersionedKeyValueStore,
     ReadOnlyWindowStore,
 )
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
 
     from statelib.settings.semantics import Semantics
     from statelib.state.epoch_time import Time
+    from statelib.stores.spec import StoreSpec
     from statelib.topology import Topology
 
 _JOB = "topology-test-driver"
@@ -282,6 +286,14 @@ class TopologyTestDriver(KafkasNames):
         """As `get_key_value_store`, with the values' timestamps, -1 where the store keeps none."""
         return self._store(name, ReadOnlyTimestampedKeyValueStore, KEY_VALUE)
 
+    def get_timestamped_key_value_store_with_headers(self, name: str) -> ReadOnlyTimestampedKeyValueStoreWithHeaders:
+        """As `get_timestamped_key_value_store`, with the headers that a processor's store keeps.
+
+        Raises:
+            ConfigurationError: There is no store of this name, it is of another kind, or it keeps no headers.
+        """
+        return self._store_with_headers(name, ReadOnlyTimestampedKeyValueStoreWithHeaders, KEY_VALUE)
+
     def get_versioned_key_value_store(self, name: str) -> ReadOnlyVersionedKeyValueStore:
         """The versions of a store's keys. Raises as `get_key_value_store` does."""
         return self._store(name, ReadOnlyVersionedKeyValueStore, VERSIONED)
@@ -294,9 +306,25 @@ class TopologyTestDriver(KafkasNames):
         """As `get_window_store`, with the values' timestamps, -1 where the store keeps none."""
         return self._store(name, ReadOnlyTimestampedWindowStore, WINDOW)
 
+    def get_timestamped_window_store_with_headers(self, name: str) -> ReadOnlyTimestampedWindowStoreWithHeaders:
+        """As `get_timestamped_window_store`, with headers. Raises as `get_timestamped_key_value_store_with_headers`."""
+        return self._store_with_headers(name, ReadOnlyTimestampedWindowStoreWithHeaders, WINDOW)
+
     def get_session_store(self, name: str) -> ReadOnlySessionStore:
         """The sessions of a store. Raises as `get_key_value_store` does."""
         return self._store(name, ReadOnlySessionStore, SESSION)
+
+    def get_session_store_with_headers(self, name: str) -> ReadOnlySessionStoreWithHeaders:
+        """As `get_session_store`, with headers. Raises as `get_timestamped_key_value_store_with_headers` does."""
+        return self._store_with_headers(name, ReadOnlySessionStoreWithHeaders, SESSION)
+
+    def _store_with_headers(self, name: str, shown_as: type[_Store], kind: str) -> _Store:
+        found = self._store(name, shown_as, kind)
+        settings = next(dict(store.settings) for store in self._stores() if store.name == name)
+        if settings.get("value_serde", {}).get("serde") != "with-headers":
+            step = f"use {_GETTERS[kind]}({name!r}); Stores.*_with_headers_builder makes stores that keep them"
+            raise ConfigurationError("the store keeps no headers", store=name, next_step=step)
+        return found
 
     def _store(self, name: str, shown_as: type[_Store], kind: str | None = None) -> _Store:
         found = self._kind(name)
@@ -306,8 +334,11 @@ class TopologyTestDriver(KafkasNames):
         return shown_as(name, found, partial(self._read_store, name))
 
     def _store_kinds(self) -> dict[str, str]:
+        return {store.name: store.kind for store in self._stores()}
+
+    def _stores(self) -> list[StoreSpec]:
         processors = [node for sub in self._job.topology.sub_topologies for node in sub.processors]
-        return {store.name: store.kind for node in processors for store in node.spec.state_stores()}
+        return [store for node in processors for store in node.spec.state_stores()]
 
     def _kind(self, name: str) -> str:
         kinds = self._store_kinds()

@@ -18,6 +18,7 @@ from statelib.operators.versioned.store import VersionedRecord
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.state.epoch_time import Time, epoch_ms
+from statelib.state.values_with_headers import shown, shown_aggregation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -137,6 +138,13 @@ class ReadOnlyTimestampedKeyValueStore(ReadOnlyKeyValueStore):
         return ValueAndTimestamp(row.value, row.timestamp)
 
 
+class ReadOnlyTimestampedKeyValueStoreWithHeaders(ReadOnlyKeyValueStore):
+    """As `ReadOnlyKeyValueStore`, with `ValueTimestampHeaders` (Kafka's ``TimestampedKeyValueStoreWithHeaders``)."""
+
+    def _shown(self, row: _Row) -> Any:
+        return shown(row.value, row.timestamp)
+
+
 class ReadOnlyVersionedKeyValueStore(ReadOnlyStore):
     """Several versions of each key (KIP-889, Kafka's ``VersionedKeyValueStore``)."""
 
@@ -219,6 +227,13 @@ class ReadOnlyTimestampedWindowStore(ReadOnlyWindowStore):
         return ValueAndTimestamp(row.value, row.timestamp)
 
 
+class ReadOnlyTimestampedWindowStoreWithHeaders(ReadOnlyWindowStore):
+    """As `ReadOnlyWindowStore`, with `ValueTimestampHeaders` (Kafka's ``TimestampedWindowStoreWithHeaders``)."""
+
+    def _shown(self, row: _Row) -> Any:
+        return shown(row.value, row.timestamp)
+
+
 class ReadOnlySessionStore(ReadOnlyStore):
     """The aggregate of each key and session (Kafka's ``ReadOnlySessionStore``).
 
@@ -236,13 +251,13 @@ class ReadOnlySessionStore(ReadOnlyStore):
     def fetch_session(self, key: Any, session_start: Time, session_end: Time) -> Any:
         """The aggregate of the session with exactly these bounds, or None."""
         bounds = (epoch_ms(session_start), epoch_ms(session_end))
-        return next((row.value for row in self._rows(key=key) if (row.start, row.end) == bounds), None)
+        return next((self._shown(row) for row in self._rows(key=key) if (row.start, row.end) == bounds), None)
 
     def find_sessions(
         self, key: Any, earliest_session_end: Time, latest_session_start: Time
     ) -> Iterator[tuple[Windowed, Any]]:
         """The sessions of ``key`` that reach into the time from the one to the other, both included."""
-        return _sessions(_reaching(self._rows(key=key), earliest_session_end, latest_session_start))
+        return self._sessions(_reaching(self._rows(key=key), earliest_session_end, latest_session_start))
 
     def backward_find_sessions(
         self, key: Any, earliest_session_end: Time, latest_session_start: Time
@@ -255,7 +270,7 @@ class ReadOnlySessionStore(ReadOnlyStore):
     ) -> Iterator[tuple[Windowed, Any]]:
         """As `find_sessions`, for a range of keys (Kafka's ``findSessions(keyFrom, keyTo, ...)``); None: no bound."""
         rows = self._between(key_from, key_to, self._rows())
-        return _sessions(_reaching(rows, earliest_session_end, latest_session_start))
+        return self._sessions(_reaching(rows, earliest_session_end, latest_session_start))
 
     def backward_find_sessions_of_range(
         self, key_from: Any, key_to: Any, earliest_session_end: Time, latest_session_start: Time
@@ -268,7 +283,7 @@ class ReadOnlySessionStore(ReadOnlyStore):
     ) -> Iterator[tuple[Windowed, Any]]:
         """The sessions of all keys that end in the time from the one to the other, both included (KIP-825)."""
         first, last = epoch_ms(earliest_session_end), epoch_ms(latest_session_end)
-        return _sessions([row for row in self._rows() if first <= row.end <= last])
+        return self._sessions([row for row in self._rows() if first <= row.end <= last])
 
     def fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed, Any]]:
         """All sessions of a range of keys (Kafka's ``fetch(keyFrom, keyTo)``); None: no bound."""
@@ -280,7 +295,21 @@ class ReadOnlySessionStore(ReadOnlyStore):
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
         """The sessions of all keys."""
-        return _sessions(self._rows())
+        return self._sessions(self._rows())
+
+    def _shown(self, row: _Row) -> Any:
+        return row.value
+
+    def _sessions(self, rows: list[_Row]) -> Iterator[tuple[Windowed, Any]]:
+        in_order = sorted(rows, key=lambda row: (row.end, row.start, row.order))
+        return ((Windowed(row.key, row.start, row.end), self._shown(row)) for row in in_order)
+
+
+class ReadOnlySessionStoreWithHeaders(ReadOnlySessionStore):
+    """As `ReadOnlySessionStore`, with `AggregationWithHeaders` (Kafka's ``SessionStoreWithHeaders``)."""
+
+    def _shown(self, row: _Row) -> Any:
+        return shown_aggregation(row.value)
 
 
 KEY_VALUE, WINDOW, SESSION, VERSIONED = "key-value", "window", "session", "versioned"
@@ -302,11 +331,6 @@ def _in_time(rows: list[_Row], time_from: Time, time_to: Time) -> list[_Row]:
 def _reaching(rows: list[_Row], earliest_end: Time, latest_start: Time) -> list[_Row]:
     first, last = epoch_ms(earliest_end), epoch_ms(latest_start)
     return [row for row in rows if row.end >= first and row.start <= last]
-
-
-def _sessions(rows: list[_Row]) -> Iterator[tuple[Windowed, Any]]:
-    in_order = sorted(rows, key=lambda row: (row.end, row.start, row.order))
-    return ((Windowed(row.key, row.start, row.end), row.value) for row in in_order)
 
 
 def _times(column: pa.ChunkedArray) -> list[int]:

@@ -158,6 +158,13 @@ OPTIONS = (
     ),
     ClassAnswers(
         "DslStoreFormat", None, "Whether the DSL's stores keep headers.",
-        {"of": missing("Stores with headers")}, kip=1285,
+        {
+            "of": refused(
+                "Results are the same in each format, and so are keys and values in changelogs: the DSL forwards the "
+                "headers of records, not those in stores. An application of either [restores what is handed "
+                "over](kafka.md#versions-of-kafka-streams). Stores of processors keep headers if their builders say so"
+            )
+        },
+        kip=1285,
     ),
 )  # fmt: skip

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+from tests.completeness.answer import ClassAnswers, differs, refused, works
 
 _COMMIT = "A query is of a commit: [`open_state(...)`](state-as-data.md) gives a store as data, at any commit"
 _READ = differs("`open_state(...).read(where=...)`, or a method of the store", "")
 _NO_CACHE = refused("There is no record cache to skip")
 _ATTRIBUTE = differs("Python needs no getter of what was just said: see the store's methods", "")
 _POSITION = refused("A query names a commit, and a commit has one position: nothing is ahead of it or behind")
-_HEADERS = missing("Stores that keep headers")
 _RESULT = differs("`read()` gives an Arrow table; what cannot be read is an error, with its next step", "")
 
 
@@ -64,12 +63,22 @@ QUERIES = (
         "WindowRangeQuery", "The windows of all keys, or the sessions of one.", 806,
         "withKey, withWindowStartRange", "getKey, getTimeFrom, getTimeTo",
     ),
-    *(
-        ClassAnswers(f"query.{name}", None, "Of stores with headers.", {"*": _HEADERS}, kip=1356)
-        for name in (
-            "TimestampedKeyWithHeadersQuery", "TimestampedRangeWithHeadersQuery",
-            "TimestampedWindowKeyWithHeadersQuery", "TimestampedWindowRangeWithHeadersQuery",
-        )
+    ClassAnswers(
+        "query.TimestampedKeyWithHeadersQuery", None, "The value of a key with its timestamp and headers.",
+        {"withKey": _READ, "key": _ATTRIBUTE, "skipCache, isSkipCache": _NO_CACHE}, kip=1356,
+    ),
+    _query(
+        "TimestampedRangeWithHeadersQuery", "Those of a range of keys.", 1356,
+        "withRange, withLowerBound, withUpperBound, withNoBounds, withAscendingKeys, withDescendingKeys",
+        "lowerBound, upperBound, resultOrder",
+    ),
+    _query(
+        "TimestampedWindowKeyWithHeadersQuery", "The windows of a key, with headers.", 1356,
+        "withKeyAndWindowStartRange", "key, timeFrom, timeTo",
+    ),
+    _query(
+        "TimestampedWindowRangeWithHeadersQuery", "The windows of all keys, or of one, with headers.", 1356,
+        "withKey, withWindowStartRange", "key, timeFrom, timeTo",
     ),
     ClassAnswers("query.ResultOrder", None, "Ascending or descending.", {}, kip=968),
     ClassAnswers("query.FailureReason", None, "Why a query fails.", {}, kip=796),
@@ -109,7 +118,9 @@ QUERIES = (
             "keyValueStore, windowStore, sessionStore, timestampedKeyValueStore, timestampedWindowStore": differs(
                 "`open_state` knows the kind of a store, and gives its rows with their timestamps", ""
             ),
-            "timestampedKeyValueStoreWithHeaders, timestampedWindowStoreWithHeaders, sessionStoreWithHeaders": _HEADERS,
+            "timestampedKeyValueStoreWithHeaders, timestampedWindowStoreWithHeaders, sessionStoreWithHeaders": differs(
+                "`open_state` gives values of such stores as structs of the value and the headers", "", kip=1356
+            ),
             "new": refused("The class has static methods only"),
         },
     ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
 
-_HEADERS = "Stores that keep the records' headers"
 _ISOLATION = refused("Nobody reads a store while a transaction is open: readers see commits", kip=892)
 _OPTIONAL = "Accepted, and changes nothing: a replay keeps its state in checkpoints"
 _OF_CLIENTS = refused("Stores are those of `Stores`: the task opens, restores and commits them")
@@ -35,10 +34,10 @@ STORES = (
             "persistentTimestampedWindowStore, timestampedWindowStoreBuilder": works(kip=258),
             "inMemorySessionStore, persistentSessionStore, sessionStoreBuilder": works(),
             "lruMap": refused(),
-            "persistentTimestampedKeyValueStoreWithHeaders": missing(kip=1271),
-            "timestampedKeyValueStoreWithHeadersBuilder": missing(kip=1271),
-            "persistentTimestampedWindowStoreWithHeaders, timestampedWindowStoreWithHeadersBuilder": missing(kip=1271),
-            "persistentSessionStoreWithHeaders, sessionStoreWithHeadersBuilder": missing(kip=1271),
+            "persistentTimestampedKeyValueStoreWithHeaders": works(kip=1271),
+            "timestampedKeyValueStoreWithHeadersBuilder": works(kip=1271),
+            "persistentTimestampedWindowStoreWithHeaders, timestampedWindowStoreWithHeadersBuilder": works(kip=1271),
+            "persistentSessionStoreWithHeaders, sessionStoreWithHeadersBuilder": works(kip=1271),
             "new": refused("The class has static methods only"),
         },
     ),
@@ -193,18 +192,30 @@ STORES = (
         kip=94,
     ),
     *(
-        ClassAnswers(f"state.{name}", None, "One with headers, which is missing here.", {}, kip=1271)
+        ClassAnswers(f"state.{name}", name, "One that keeps the headers of records with its values.", {}, kip=1271)
         for name in (
             "TimestampedKeyValueStoreWithHeaders", "TimestampedWindowStoreWithHeaders", "SessionStoreWithHeaders"
         )
     ),
     ClassAnswers(
-        "state.ValueTimestampHeaders", None, "What is in them.",
-        {"make, makeAllowNullable, getValueOrNull, value, timestamp, headers": missing(_HEADERS)}, kip=1271,
+        "state.ValueTimestampHeaders", "ValueTimestampHeaders", "What is in them.",
+        {
+            "make, value, timestamp": works(),
+            "headers": differs("Pairs of a name and bytes"),
+            "makeAllowNullable": differs("`ValueTimestampHeaders(value, timestamp, headers)`", ""),
+            "getValueOrNull": differs("Python's `found and found.value`", ""),
+        },
+        kip=1271,
     ),
     ClassAnswers(
-        "state.AggregationWithHeaders", None, "What is in those of sessions.",
-        {"make, makeAllowNullable, getAggregationOrNull, aggregation, headers": missing(_HEADERS)}, kip=1271,
+        "state.AggregationWithHeaders", "AggregationWithHeaders", "What is in those of sessions.",
+        {
+            "make, aggregation": works(),
+            "headers": differs("Pairs of a name and bytes"),
+            "makeAllowNullable": differs("`AggregationWithHeaders(aggregation, headers)`", ""),
+            "getAggregationOrNull": differs("Python's `found and found.aggregation`", ""),
+        },
+        kip=1271,
     ),
     ClassAnswers(
         "state.ValueAndTimestamp", "ValueAndTimestamp", "A value and its timestamp.",
@@ -232,7 +243,8 @@ STORES = (
         {"close": differs("`history` and `query` give a list", "")}, kip=968,
     ),
     ClassAnswers(
-        "state.ReadOnlyRecordIterator", None, "One of records with headers.", {"close": missing(_HEADERS)}, kip=1356
+        "state.ReadOnlyRecordIterator", None, "One of records with headers, of queries.",
+        {"close": differs("`read()` gives an Arrow table", "")}, kip=1356,
     ),
     ClassAnswers(
         "state.StateSerdes", None, "The serdes of a store of your own.",

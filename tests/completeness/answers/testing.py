@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
 
-_HEADERS = missing(kip=1271)
 _MOCK = refused(
     "It stands for a context in tests of one processor. Here the driver runs a topology of one processor, with the "
     "real context, stores and schedule: `builder.stream(...).process(MyProcessor).to(...)`"
@@ -23,8 +22,8 @@ TEST_DRIVER = (
             "close, getAllStateStores, getStateStore, getKeyValueStore, getWindowStore, getSessionStore": works(),
             "getTimestampedKeyValueStore, getTimestampedWindowStore": works(kip=258),
             "getVersionedKeyValueStore": works(kip=889),
-            "getTimestampedKeyValueStoreWithHeaders, getTimestampedWindowStoreWithHeaders": _HEADERS,
-            "getSessionStoreWithHeaders": _HEADERS,
+            "getTimestampedKeyValueStoreWithHeaders, getTimestampedWindowStoreWithHeaders": works(kip=1271),
+            "getSessionStoreWithHeaders": works(kip=1271),
             "producedTopicNames": works(kip=594),
             "advanceWallClockTime": missing(kip=470),
             "metrics": differs('By node and name: `driver.metrics()[node]["late-record-drop-total"]`; no rates'),

@@ -17,7 +17,8 @@ final class Topologies {
           "stream-join", StreamJoin::define,
           "foreign-key", ForeignKey::define,
           "remembered", Remembered::define,
-          "final-windows", FinalWindows::define);
+          "final-windows", FinalWindows::define,
+          "kept", Kept::define);
 
   private Topologies() {}
 
