@@ -304,16 +304,15 @@ class Cluster:
         The broker takes offsets of nobody for a group that has members, and it looks at that before it looks at what
         is to be noted with an offset. So it is given a note that it never keeps: this changes nothing.
         """
-        offsets = self.group_offsets(group) or ({(topic, 0): 0} if topic else {})
-        if not offsets:
-            return False
-        one_of_each = {name: (partition, offset) for (name, partition), offset in offsets.items()}
+        offsets = self.group_offsets(group)
+        places = offsets or ({(topic, 0): 0} if topic else {})
+        one_of_each = {name: (partition, offset) for (name, partition), offset in places.items()}
         asked = [TopicPartition(name, *place, _NOT_KEPT) for name, place in one_of_each.items()]
         with self.errors(group=group):
-            codes = {place.error and place.error.code() for place in self._altered(group, asked)}
+            codes = {place.error and place.error.code() for place in self._altered(group, asked)} if asked else set()
         if codes & _HAS_MEMBERS:
             return True
-        return False if KafkaError.OFFSET_METADATA_TOO_LARGE in codes else None
+        return False if KafkaError.OFFSET_METADATA_TOO_LARGE in codes or not offsets else None
 
     def set_group_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Sets where a group goes on, by topic and partition, and reads it back.

@@ -103,6 +103,11 @@ final class Run {
     settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);
     settings.put(EMIT_INTERVAL, 0L);
     settings.put(EMIT_INTERVAL_OF_WINDOWS, 0L);
+    for (String pair : System.getenv().getOrDefault("KAFKA_STREAMS_SETTINGS", "").split(" ")) {
+      if (!pair.isEmpty()) {
+        settings.put(pair.substring(0, pair.indexOf('=')), pair.substring(pair.indexOf('=') + 1));
+      }
+    }
     if (!program.path("rocksdb").asBoolean()) {
       settings.put(
           StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG,
