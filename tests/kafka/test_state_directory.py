@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-VERSIONS = [None, pytest.param("4.4.0", marks=pytest.mark.long)]
+VERSIONS = [None, pytest.param("4.3.0", marks=pytest.mark.long)]
 """Of Kafka Streams; None: that of the test bed."""
 
 NOTHING = (-4).to_bytes(8, signed=True)

@@ -1,24 +1,27 @@
 package hindstream.testbed;
 
 import java.util.Map;
+import java.util.TreeMap;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 
 /** The topologies, by name. */
 final class Topologies {
-  private static final Map<String, Definition> ALL =
-      Map.of(
-          "versioned-join", TableJoin::versioned,
-          "plain-table", TableJoin::plain,
-          "windows", Windows::define,
-          "sessions", Sessions::define,
-          "reduce", Reduce::define,
-          "through", Through::define,
-          "stream-join", StreamJoin::define,
-          "foreign-key", ForeignKey::define,
-          "remembered", Remembered::define,
-          "final-windows", FinalWindows::define,
-          "kept", Kept::define);
+  private static final Map<String, Definition> ALL = new TreeMap<>();
+
+  static {
+    ALL.put("versioned-join", TableJoin::versioned);
+    ALL.put("plain-table", TableJoin::plain);
+    ALL.put("windows", Windows::define);
+    ALL.put("sessions", Sessions::define);
+    ALL.put("reduce", Reduce::define);
+    ALL.put("through", Through::define);
+    ALL.put("stream-join", StreamJoin::define);
+    ALL.put("foreign-key", ForeignKey::define);
+    ALL.put("remembered", Remembered::define);
+    ALL.put("final-windows", FinalWindows::define);
+    ALL.put("kept", Kept::define);
+  }
 
   private Topologies() {}
 
