@@ -116,7 +116,9 @@ def exporter_of(described: Described, form: StoreFormat = AS_KAFKA) -> Exporter:
             store=described.name,
             next_step="leave it out",
         )
-    return HeadersExporter(kind.exporter, described, form) if has_headers(described) else kind.exporter(described, form)
+    if has_headers(described.settings):
+        return HeadersExporter(kind.exporter, described, form)
+    return kind.exporter(described, form)
 
 
 def _records(store: StoreSnapshot, partition: int, exporter: Exporter, form: StoreFormat) -> Iterator[pa.RecordBatch]:

@@ -104,7 +104,9 @@ def importer_of(
             f"a {store.kind} store cannot be restored from Kafka Streams", store=store.name, next_step=_WAY_OUT
         )
     described = Described(store, schema, {}, semantics, results_of=results_of(store.settings))
-    return HeadersImporter(kind.importer, described, form) if has_headers(described) else kind.importer(described, form)
+    if has_headers(store.settings):
+        return HeadersImporter(kind.importer, described, form)
+    return kind.importer(described, form)
 
 
 _COUNTED = ("join-buffer", "join-window")

@@ -15,7 +15,7 @@ from statelib.described.live_format import LiveValues
 from statelib.serdes.with_headers import HEADERS_TYPE, joined, split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from statelib.described.description import Described
     from statelib.described.exporting import Exporter, Records, Share
@@ -36,9 +36,9 @@ class _Facts:
     settings: dict[str, Any]
 
 
-def has_headers(described: Described) -> bool:
-    """Whether a store keeps headers with its values."""
-    return dict(described.settings.get("value_serde") or {}).get("serde") == "with-headers"
+def has_headers(settings: Mapping[str, Any]) -> bool:
+    """Whether a store of these settings keeps headers with its values."""
+    return dict(settings.get("value_serde") or {}).get("serde") == "with-headers"
 
 
 class HeadersExporter:
@@ -73,11 +73,7 @@ class HeadersImporter:
     ) -> None:
         self._importer = importer(described, _keys_only(form))
         self._values = LiveValues(_of_values(described), form)
-
-    @property
-    def clocks(self) -> dict[str, int]:
-        """See `Importer`."""
-        return self._importer.clocks
+        self.clocks = self._importer.clocks
 
     def keys(self, raws: Column) -> pa.Array:
         """See `Importer`."""

@@ -50,7 +50,7 @@ def check_fork(warehouse: Storage, head: Commit, made: Commit) -> None:
     check_no_sample(warehouse, made)
     _check_offsets(head, made)
     for what, of_job, of_fork in (
-        ("semantics", *(one.semantics and rules_of(one.semantics) for one in (head, made))),
+        ("semantics", _rules(head), _rules(made)),
         ("end of input", head.end_of_input, made.end_of_input),
     ):
         if of_job != of_fork:
@@ -60,6 +60,10 @@ def check_fork(warehouse: Storage, head: Commit, made: Commit) -> None:
                 fork=fork,
                 next_step=f"run the fork with the same: --fork {fork}",
             )
+
+
+def _rules(commit: Commit) -> str | None:
+    return None if commit.semantics is None else rules_of(commit.semantics)
 
 
 def check_topologies(warehouse: Storage, head: Commit, made: Commit) -> TopologyDescription:

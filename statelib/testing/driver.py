@@ -31,6 +31,7 @@ import pyarrow as pa
 from statelib.calls import KafkasNames, arguments_checked, constructor_checked
 from statelib.commits import CommitLog, late_topic, quarantine_topic
 from statelib.commits.archives import open_archive, open_archive_if_present
+from statelib.described.headers import has_headers
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import Job
 from statelib.settings.durations import milliseconds
@@ -320,8 +321,7 @@ class TopologyTestDriver(KafkasNames):
 
     def _store_with_headers(self, name: str, shown_as: type[_Store], kind: str) -> _Store:
         found = self._store(name, shown_as, kind)
-        settings = next(dict(store.settings) for store in self._stores() if store.name == name)
-        if settings.get("value_serde", {}).get("serde") != "with-headers":
+        if not any(has_headers(store.settings) for store in self._stores() if store.name == name):
             step = f"use {_GETTERS[kind]}({name!r}); Stores.*_with_headers_builder makes stores that keep them"
             raise ConfigurationError("the store keeps no headers", store=name, next_step=step)
         return found
