@@ -48,7 +48,7 @@ _PYTHON_DATA = "leave it out: records hold Python data, and each store has serde
 
 WAYS: dict[str, str] = {
     "add_read_only_state_store": "use table(), and join with it, or add it to a Topology",
-    "advance_wall_clock_time": "a replay has no wall clock: schedule by PunctuationType.STREAM_TIME",
+    "advance_wall_clock_time": "pipe in a record with a later timestamp: in a replay the records move the wall clock",
     "branch": "use split().branch(...), and default_branch() for what is left",
     "equals": _COMPARE,
     "flat_transform": "use process(), whose processor may forward several records, or flat_map()",
@@ -96,8 +96,6 @@ _WAYS_OF = {
     ("KTable", "through"): "use to_stream().repartition().to_table()",
     ("ProcessorContext", "app_configs"): _NO_CONFIGS,
     ("ProcessorContext", "app_configs_with_prefix"): _NO_CONFIGS,
-    ("ProcessorContext", "current_system_time_ms"): "use current_stream_time_ms(), or the record's timestamp: a replay "
-    "has no wall clock",
     ("ProcessorContext", "headers"): "it is the attribute headers of the record",
     ("ProcessorContext", "key_serde"): _PYTHON_DATA,
     ("ProcessorContext", "metrics"): "forward what you count, or put it into a store: sensors measure rates in "

@@ -166,6 +166,8 @@ class InTurns:
         self._numbering = together[0].numbering
         self._uptake = cast("UptakeOfVisits", self._numbering.uptake)
         self._visits = Visits(self._uptake, self._topics)
+        if self._processors:
+            self._processors[0].begin_clock(Visits(task, self._topics))
         self._leaving = {
             (edge.child.name, edge.slot): self._collect(name)
             for name, edges in self._edges.items()

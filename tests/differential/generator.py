@@ -67,6 +67,7 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
         low_level_steps.describe(making)
     else:
         _describe(making, steps)
+    _by_wall_clock(making)
     rows = _records(Random(f"records {seed}"), making, records)
     return Program(tuple(making.steps), rows, rocksdb=making.rocksdb or rng.random() < 0.1)
 
@@ -104,6 +105,13 @@ def _leave_out(making: Making) -> None:
             step.pop("table", None)
         if making.realms.count > 1:  # Kafka's driver has one stream time for all sub-topologies
             step.pop("tick", None)
+
+
+def _by_wall_clock(making: Making) -> None:
+    """Lets some calls go by the wall clock; it begins with the first record, which is a task's if none is global."""
+    for step in making.steps:
+        if "tick" in step and not making.global_topics and making.rng.random() < 0.4:
+            step["by_wall_clock"] = True
 
 
 def _source(making: Making, topic: str) -> None:

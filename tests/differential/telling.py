@@ -33,7 +33,9 @@ class Telling(Processor):
         self._table = None if table is None else context.get_state_store(table)
         self._global = context.get_state_store(self._step["global"]) if "global" in self._step else None
         if "tick" in self._step:
-            context.schedule(timedelta(milliseconds=self._step["tick"]), PunctuationType.STREAM_TIME, self._tick)
+            clocks = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME
+            clock = clocks[self._step.get("by_wall_clock", False)]
+            context.schedule(timedelta(milliseconds=self._step["tick"]), clock, self._tick)
 
     def _tick(self, timestamp_ms: int) -> None:
         self._context.forward(Record("a", self._kept("a", f"t{timestamp_ms}", timestamp_ms), timestamp_ms))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -15,7 +15,6 @@ from statelib import (
     Materialized,
     Named,
     Processor,
-    PunctuationType,
     Record,
     Stores,
     StreamsBuilder,
@@ -66,20 +65,6 @@ def test_stores_that_cannot_be_had() -> None:
     taken = Stores.key_value_store_builder(Stores.in_memory_key_value_store("names-store"), pa.string(), pa.string())
     with pytest.raises(ConfigurationError, match="two stores have one name"):
         builder.add_state_store(taken)
-
-
-def test_a_wall_clock_is_refused_when_the_topology_is_built() -> None:
-    class ByTheClock(Processor):
-        def init(self, context: Any) -> None:
-            context.schedule(timedelta(seconds=1), PunctuationType.WALL_CLOCK_TIME, print)
-
-        def process(self, record: Record) -> None:
-            """Nothing."""
-
-    builder = StreamsBuilder("app")
-    builder.stream("words").process(ByTheClock, named=Named.as_("clock"))
-    with pytest.raises(ConfigurationError, match="no wall clock for callbacks .node clock.*STREAM_TIME"):
-        builder.build()
 
 
 class Spans(FixedKeyProcessor):

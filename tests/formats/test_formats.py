@@ -71,7 +71,9 @@ FORMATS = {
         (1,), f"{_FAMILIES}/tables/test_store.py::test_damaged_bytes_and_other_formats_are_refused"
     ),
     "statelib.operators.processors.codec": Format(
-        (1,), f"{_FAMILIES}/processors/test_punctuation.py::test_golden_bytes"
+        (1, 2),
+        f"{_FAMILIES}/processors/test_punctuation.py::test_golden_bytes",
+        f"{_FAMILIES}/processors/test_punctuation.py::test_golden_bytes_of_calls_by_the_wall_clock",
     ),
     "statelib.operators.sessions.codec": Format(
         (1,), f"{_FAMILIES}/sessions/test_store.py::test_an_unknown_format_is_refused"

@@ -204,7 +204,8 @@ def _subscriptions(spec, store, made, parent, backend, clock, stream_time):
 def _punctuation(spec, store, made, parent, backend, clock, stream_time):
     raw = backend.get(store.name, KEY)
     for call in [] if raw is None else decode_calls(raw, ""):
-        yield call.due_ms, call.interval_ms, call.cancelled, call.callback
+        clock = "wall-clock time" if call.by_wall_clock else "stream time"
+        yield call.due_ms, clock, call.interval_ms, call.cancelled, call.callback
 
 
 _READERS: dict[str, Any] = {

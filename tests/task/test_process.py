@@ -55,6 +55,7 @@ class Everything(Processor):
         self.sessions = context.get_state_store("sessions")
         self.every_40 = context.schedule(40 * MS, PunctuationType.STREAM_TIME, lambda time: self.tell("40", time))
         context.schedule(60 * MS, PunctuationType.STREAM_TIME, self.tell_60)
+        context.schedule(35 * MS, PunctuationType.WALL_CLOCK_TIME, lambda time: self.tell("35", time))
 
     def process(self, record: Record) -> None:
         key, time = record.key, record.timestamp
@@ -76,8 +77,13 @@ class Everything(Processor):
         self.context.forward(record.with_value(f"{before} {put} {self.versions.get(key, now - 30)} {session} {now}"))
         if record.value == "v50":
             self.context.schedule(25 * MS, PunctuationType.STREAM_TIME, self.tell_60)
+            self.context.schedule(45 * MS, PunctuationType.WALL_CLOCK_TIME, self.tell_45)
         if record.value == "v80":
             self.every_40.cancel()
+
+    def tell_45(self, time_ms: int) -> None:
+        assert self.context.current_system_time_ms() == time_ms
+        self.tell("45", time_ms)
 
     def tell_60(self, time_ms: int) -> None:
         self.tell("60 or 25", time_ms)
@@ -115,6 +121,7 @@ def test_slices_batches_and_memory_do_not_matter(tmp_path: Path) -> None:
     told = [row[2] for row in whole[0]["everything"]]
     assert told.count("40") > 5, "until it was cancelled"
     assert told.count("60 or 25") > told.count("40")
+    assert told.count("35") > told.count("45") > 5
     assert replayed(tmp_path / "slices", [*range(100, 900, 61), None]) == whole
     assert replayed(tmp_path / "memory", [200, 203, None], batch_records=7, memory_budget_bytes=1) == whole
 

@@ -15,6 +15,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -143,13 +144,17 @@ public final class TopologyRunner {
     try {
       Topology topology = topology();
       Set<String> sinks = sinks(topology.describe());
-      Instant begin = Instant.ofEpochMilli(inputs.isEmpty() ? 0 : Math.max(0, inputs.get(0).timestamp));
-      try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings, begin)) {
+      long now = inputs.isEmpty() ? 0 : Math.max(0, inputs.get(0).timestamp);
+      try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(now))) {
         Map<String, TestInputTopic<byte[], byte[]>> topics = new HashMap<>();
         Map<String, TestOutputTopic<byte[], byte[]>> outputs = new HashMap<>();
         for (Input input : inputs) {
           at++;
           topics.computeIfAbsent(input.topic, topic -> input(driver, topic)).pipeInput(input.record());
+          if (input.timestamp > now) { // the wall clock shows what it would if each record came at its timestamp
+            driver.advanceWallClockTime(Duration.ofMillis(input.timestamp - now));
+            now = input.timestamp;
+          }
           writeOutputs(driver, sinks, outputs, at);
         }
         at = NO_RECORD;

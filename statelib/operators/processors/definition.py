@@ -96,7 +96,7 @@ class PunctuationType(Enum):
 
     STREAM_TIME = "stream time"
     WALL_CLOCK_TIME = "wall-clock time"
-    """Refused: a replay has no wall clock."""
+    """The clock shows what it would if each record were processed at its timestamp: the task's stream time."""
 
 
 class Cancellable(Protocol):
@@ -133,17 +133,20 @@ class ProcessorContext(Protocol):
     ) -> Cancellable:
         """Calls ``callback`` with the stream time in ms, every ``interval`` of stream time.
 
-        As in Kafka, the first call comes after the next record. Further calls come when stream time reaches or passes
-        a multiple of the interval: one call, however many multiples it passes, after the record that advanced stream
-        time. With ``start_time`` (ms, or a `datetime` with a time zone) the first call comes when stream time reaches
-        it, and multiples count from there (KIP-1146); if it is past already, at the next multiple.
+        As in Kafka, by stream time the first call comes after the next record. Further calls come when stream time
+        reaches or passes a multiple of the interval: one call, however many multiples it passes, after the record that
+        advanced stream time. With ``start_time`` (ms, or a `datetime` with a time zone) the first call comes when
+        stream time reaches it, and multiples count from there (KIP-1146); if it is past already, at the next multiple.
+
+        By wall-clock time the first call comes an interval after the current time; if that is not known yet, in
+        `Processor.init`, an interval after the time of the task's first record. Calls by stream time come first.
 
         Callbacks continue in the next slice. So `Processor.init` must schedule the same ones each time, and a callback
         scheduled elsewhere must be a method of the processor.
 
         Raises:
-            ConfigurationError: The type is wall-clock time, the interval is less than 1 ms, the start is before 1970,
-                or the next slice could not find the callback again.
+            ConfigurationError: The interval is less than 1 ms, the start is before 1970, or the next slice could not
+                find the callback again.
         """
 
     def commit(self) -> None:
@@ -161,6 +164,9 @@ class ProcessorContext(Protocol):
 
         -1 in `Processor.init`.
         """
+
+    def current_system_time_ms(self) -> int:
+        """The wall clock: as `current_stream_time_ms`; see `PunctuationType.WALL_CLOCK_TIME`."""
 
     def record_metadata(self) -> RecordMetadata | None:
         """The current record's metadata; None if there is none: in callbacks, or after an operator that buffers."""

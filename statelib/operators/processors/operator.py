@@ -259,24 +259,24 @@ class ProcessOperator(KafkasNames):
         start_time: Time | None = None,
     ) -> Cancellable:
         """See `ProcessorContext`."""
-        if punctuation_type is not PunctuationType.STREAM_TIME:
-            raise ConfigurationError(
-                "a replay has no wall clock for callbacks",
-                next_step="schedule by PunctuationType.STREAM_TIME",
-            )
         if self._spec.writes_global:
             raise ConfigurationError(
                 "the processor of a global store schedules a call",
                 next_step="schedule calls in a processor of a stream, which may read the store",
             )
         interval_ms = milliseconds(interval, "punctuation interval", at_least=1)
-        start_ms = 0 if start_time is None else epoch_ms(start_time)
-        if start_ms < 0:
+        start_ms = None if start_time is None else epoch_ms(start_time)
+        if start_ms is not None and start_ms < 0:
             raise ConfigurationError(
                 f"callbacks cannot start at {start_time}", next_step="start in 1970 or later, or leave start_time out"
             )
-        passed_ms = NO_TIMESTAMP if start_time is None else self.current_stream_time_ms()
-        return self.scheduler.schedule(interval_ms, callback, start_ms, passed_ms)
+        return self.scheduler.schedule(
+            interval_ms,
+            callback,
+            start_ms=start_ms,
+            now_ms=self.current_stream_time_ms(),
+            by_wall_clock=punctuation_type is PunctuationType.WALL_CLOCK_TIME,
+        )
 
     def commit(self) -> None:
         """See `ProcessorContext`."""
@@ -301,6 +301,10 @@ class ProcessOperator(KafkasNames):
         """See `ProcessorContext`."""
         return NO_TIMESTAMP if self._visit is None else self._visit.stream_time
 
+    def current_system_time_ms(self) -> int:
+        """See `ProcessorContext`."""
+        return self.current_stream_time_ms()
+
     def record_metadata(self) -> RecordMetadata | None:
         """See `ProcessorContext`."""
         return None if self._visit is None else self._visit.metadata
@@ -312,6 +316,7 @@ class ProcessOperator(KafkasNames):
         batch = inputs[0]
         self._forwarded = self.nothing_forwarded(batch)
         visits, metrics = Visits(uptake, self._context.sources), self._context.metrics
+        self.begin_clock(visits)
         rows = (batch.sequence - uptake.first_sequence).tolist()
         for row, record in zip(rows, records_of(batch, fixed_key=self._spec.fixed_key), strict=True):
             self._punctuate(visits, before=row)
@@ -324,6 +329,14 @@ class ProcessOperator(KafkasNames):
         metrics.records_out += len(forwarded)
         metrics.account("processed", len(batch))
         return forwarded
+
+    def begin_clock(self, visits: Visits) -> None:
+        """Says what time it is at the first of a task's records: calls may have waited for that."""
+        queue, now_ms = self.scheduler.queue, visits.first_time_ms
+        if queue.waits and now_ms is not None:
+            self._task.timestamp = now_ms
+            queue.begin_clock(now_ms)
+            self.log_schedule()
 
     def visit(self, record: FixedKeyRecord, visit: Visit) -> None:
         """Processes one record."""

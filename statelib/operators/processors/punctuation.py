@@ -4,18 +4,25 @@ A call is due for the first time at time 0, that is, as soon as there is a strea
 is given (KIP-1146), and then at the next multiple of its interval, counted from there, that is beyond the stream time
 at which it was made: what was missed is made up for once. Of several that are due the earliest comes first; equal ones
 come as Java's ``PriorityQueue`` has them.
+
+The wall clock of a replay is the task's stream time too: it is what the clock would show if each record were processed
+at its timestamp. By it a call is due for the first time an interval behind the time at which it was made; one that
+``init`` makes, an interval behind the first record of the task. Calls by stream time come before those by the wall
+clock, as Kafka Streams looks for them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.processors.codec import KEY, StoredCall, decode_calls, encode_calls
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from statelib.state.log import StoreLog
     from statelib.stores.backend import Backend, WriteBatch
@@ -34,6 +41,8 @@ class Schedule:
         due_ms: When it is called next.
         cancelled: Whether it never is.
         node: Whose it is, where several processors have one queue.
+        by_wall_clock: Whether it goes by that.
+        waits: By the wall clock: whether that had not begun when it was made; ``due_ms`` is its start, -1 without one.
     """
 
     name: str
@@ -42,32 +51,46 @@ class Schedule:
     due_ms: int = 0
     cancelled: bool = False
     node: str = ""
+    by_wall_clock: bool = False
+    waits: bool = False
 
     def cancel(self) -> None:
         """See `Cancellable`."""
         self.cancelled = True
 
-    def advance(self, stream_time: int) -> None:
-        """Sets the next time, after a call at ``stream_time``."""
-        missed = max(stream_time - self.due_ms, 0) // self.interval_ms
+    def advance(self, now_ms: int) -> None:
+        """Sets the next time, after a call at ``now_ms``."""
+        missed = max(now_ms - self.due_ms, 0) // self.interval_ms
         self.due_ms += (missed + 1) * self.interval_ms
 
+    def begin(self, now_ms: int) -> None:
+        """By the wall clock, which shows ``now_ms``: sets the first time, if it waits for that."""
+        if self.waits:
+            self.waits = False
+            if self.due_ms < 0:
+                self.due_ms = now_ms + self.interval_ms
+            elif self.due_ms < now_ms:
+                self.advance(now_ms)
 
-class PunctuationQueue:
-    """The schedules of one processor in one task, or of several that share a store."""
+    def stored(self, keeper: str) -> StoredCall:
+        """What the next slice has to know; ``keeper``: the node in whose state it is kept."""
+        name = self.name if self.node in {"", keeper} else f"{self.node}:{self.name}"
+        return StoredCall(self.due_ms, self.interval_ms, self.cancelled, name, self.by_wall_clock, self.waits)
+
+
+class _Queue:
+    """Those that go by one clock."""
 
     def __init__(self) -> None:
         self._heap: list[Schedule] = []
+
+    def __iter__(self) -> Iterator[Schedule]:
+        return iter(self._heap)
 
     @property
     def next_due_ms(self) -> int | None:
         """When something is due next; None: never."""
         return self._heap[0].due_ms if self._heap else None
-
-    @property
-    def next(self) -> Schedule | None:
-        """What is called next."""
-        return self._heap[0] if self._heap else None
 
     def add(self, schedule: Schedule) -> None:
         """Puts a schedule into its place (``PriorityQueue.offer``)."""
@@ -78,27 +101,20 @@ class PunctuationQueue:
             at = (at - 1) // 2
         heap[at] = schedule
 
-    def punctuate(self, stream_time: int, call: Callable[[Schedule], object] | None = None) -> int:
-        """Makes all calls that are due (``maybePunctuate``); gives how many there were.
+    def restore(self, schedule: Schedule) -> None:
+        """Puts one behind all, which is where it was in the queue that was stored."""
+        self._heap.append(schedule)
 
-        Args:
-            stream_time: In ms.
-            call: Makes a call; None: the callback is called with the stream time.
-        """
-        made = 0
-        while self._heap and self._heap[0].due_ms <= stream_time:
+    def punctuate(self, now_ms: int, call: Callable[[Schedule], object]) -> None:
+        """Makes all calls that are due (``maybePunctuate``)."""
+        while self._heap and self._heap[0].due_ms <= now_ms:
             schedule = self._poll()
             if schedule.cancelled:
                 continue
-            if call is None:
-                schedule.callback(stream_time)
-            else:
-                call(schedule)
-            made += 1
+            call(schedule)
             if not schedule.cancelled:
-                schedule.advance(stream_time)
+                schedule.advance(now_ms)
                 self.add(schedule)
-        return made
 
     def _poll(self) -> Schedule:
         """Takes the first one away (``PriorityQueue.poll``)."""
@@ -117,23 +133,70 @@ class PunctuationQueue:
         heap[at] = last
         return first
 
+
+class PunctuationQueue:
+    """The schedules of one processor in one task, or of several that share a store."""
+
+    def __init__(self) -> None:
+        self._by_stream_time, self._by_wall_clock = _Queue(), _Queue()
+        self._waiting: list[Schedule] = []
+
+    def __iter__(self) -> Iterator[Schedule]:
+        return chain(self._by_stream_time, self._by_wall_clock, self._waiting)
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When something is due next; None: never, or the wall clock has not begun."""
+        due = [queue.next_due_ms for queue in (self._by_stream_time, self._by_wall_clock)]
+        return min((time for time in due if time is not None), default=None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything waits for the wall clock to begin."""
+        return bool(self._waiting)
+
+    def add(self, schedule: Schedule) -> None:
+        """Puts a schedule into its place."""
+        self._waiting.append(schedule) if schedule.waits else self._queue_of(schedule).add(schedule)
+
+    def begin_clock(self, now_ms: int) -> None:
+        """The wall clock begins, and shows a time, for what waits for it."""
+        waiting, self._waiting = self._waiting, []
+        for schedule in waiting:
+            schedule.begin(now_ms)
+            self.add(schedule)
+
+    def punctuate(self, now_ms: int, call: Callable[[Schedule], object] | None = None) -> None:
+        """Makes all calls that are due.
+
+        Args:
+            now_ms: The stream time, which is the wall clock's too.
+            call: Makes a call; None: the callback is called with the time.
+        """
+        made = call or (lambda schedule: schedule.callback(now_ms))
+        self._by_stream_time.punctuate(now_ms, made)
+        self._by_wall_clock.punctuate(now_ms, made)
+
     def stored(self, keeper: str = "") -> list[StoredCall]:
         """What the next slice has to know; ``keeper``: the node in whose state it is kept."""
-        return [
-            StoredCall(s.due_ms, s.interval_ms, s.cancelled, s.name if s.node in {"", keeper} else f"{s.node}:{s.name}")
-            for s in self._heap
-        ]
+        return [schedule.stored(keeper) for schedule in self]
 
-    def restore(self, calls: list[StoredCall], find: Callable[[StoredCall], Schedule]) -> None:
+    def restore(self, calls: Sequence[StoredCall], find: Callable[[StoredCall], Schedule]) -> None:
         """Makes it what it was when `stored` was called; ``find`` gives the schedule that a call belongs to.
 
         To one that is not empty the calls are added.
         """
-        add = self.add if self._heap else self._heap.append
+        is_empty = not any(True for _ in self)
         for call in calls:
             schedule = find(call)
-            schedule.due_ms, schedule.cancelled = call.due_ms, call.cancelled
-            add(schedule)
+            schedule.due_ms, schedule.cancelled, schedule.waits = call.due_ms, call.cancelled, call.waits
+            if is_empty and not schedule.waits:
+                self._queue_of(schedule).restore(schedule)
+            else:
+                self.add(schedule)
+
+    def _queue_of(self, schedule: Schedule) -> _Queue:
+        return self._by_wall_clock if schedule.by_wall_clock else self._by_stream_time
 
 
 class Scheduler:
@@ -158,26 +221,41 @@ class Scheduler:
         self._logged = self._stored
         self._of_init: dict[str, Schedule] | None = {}
 
-    def schedule(self, interval_ms: int, callback: Callback, start_ms: int = 0, passed_ms: int = -1) -> Schedule:
+    def schedule(
+        self,
+        interval_ms: int,
+        callback: Callback,
+        *,
+        start_ms: int | None = None,
+        now_ms: int = NO_TIMESTAMP,
+        by_wall_clock: bool = False,
+    ) -> Schedule:
         """A new schedule; while ``init`` runs in a later slice, the one that it made before.
 
         Args:
             interval_ms: At least 1.
             callback: Called with the stream time.
-            start_ms: When it is called first.
-            passed_ms: The stream time behind which the first call must be if it has a start; -1: anywhere.
+            start_ms: When it is called first, if that is not past; None: see above.
+            now_ms: The stream time; not known in ``init``.
+            by_wall_clock: Whether it goes by that.
 
         Raises:
             ConfigurationError: The next slice could not find the callback.
         """
+        name = self._method_name(callback) if self._of_init is None else f"#{len(self._of_init)}"
+        schedule = Schedule(name, interval_ms, callback, node=self.node, by_wall_clock=by_wall_clock)
+        if by_wall_clock:
+            schedule.due_ms, schedule.waits = NO_TIMESTAMP if start_ms is None else start_ms, True
+            if self._of_init is None:
+                schedule.begin(now_ms)
+        elif start_ms is not None:
+            schedule.due_ms = start_ms
+            if start_ms < now_ms:
+                schedule.advance(now_ms)
         if self._of_init is not None:
-            schedule = Schedule(f"#{len(self._of_init)}", interval_ms, callback, start_ms, node=self.node)
-            self._of_init[schedule.name] = schedule
-            return schedule
-        schedule = Schedule(self._method_name(callback), interval_ms, callback, start_ms, node=self.node)
-        if start_ms < passed_ms:
-            schedule.advance(passed_ms)
-        self.queue.add(schedule)
+            self._of_init[name] = schedule
+        else:
+            self.queue.add(schedule)
         return schedule
 
     def log(self, log: StoreLog) -> None:
@@ -224,10 +302,12 @@ class Scheduler:
         schedule = (self._of_init or {}).get(name)
         method = getattr(self._processor, name, None)
         if schedule is None and callable(method):
-            schedule = Schedule(name, call.interval_ms, method, node=self.node)
-        if schedule is None or schedule.interval_ms != call.interval_ms:
+            schedule = Schedule(name, call.interval_ms, method, node=self.node, by_wall_clock=call.by_wall_clock)
+        found = None if schedule is None else (schedule.interval_ms, schedule.by_wall_clock)
+        if schedule is None or found != (call.interval_ms, call.by_wall_clock):
+            clock = " by the wall clock" if call.by_wall_clock else ""
             raise ConfigurationError(
-                f"init no longer schedules {name} every {call.interval_ms} ms, as in earlier slices",
+                f"init no longer schedules {name} every {call.interval_ms} ms{clock}, as in earlier slices",
                 node=self.node,
                 next_step="schedule the same callbacks in init() each time, whatever the stores hold",
             )

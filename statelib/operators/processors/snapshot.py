@@ -27,6 +27,9 @@ def punctuation_view(described: Described) -> View:
         calls = [] if raw is None else decode_calls(raw, described.store.node)
         yield {
             "due": np.array([call.due_ms for call in calls], np.int64),
+            "clock": pa.array(
+                ["wall-clock time" if call.by_wall_clock else "stream time" for call in calls], pa.string()
+            ),
             "interval_ms": np.array([call.interval_ms for call in calls], np.int64),
             "cancelled": np.array([call.cancelled for call in calls], np.bool_),
             "callback": pa.array([call.callback for call in calls], pa.string()),
@@ -34,6 +37,7 @@ def punctuation_view(described: Described) -> View:
 
     columns = {
         "due": time_column(),
+        "clock": plain_column(pa.string()),
         "interval_ms": plain_column(pa.int64()),
         "cancelled": plain_column(pa.bool_()),
         "callback": plain_column(pa.string()),

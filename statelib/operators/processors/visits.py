@@ -10,7 +10,7 @@ import numpy as np
 from statelib.operators.mappers.python_values import items_of, python_keys
 from statelib.operators.processors.definition import FixedKeyRecord, Record, RecordMetadata
 from statelib.operators.processors.forwarded import headers_of
-from statelib.records.batch import NO_OFFSET
+from statelib.records.batch import NO_OFFSET, NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,6 +51,11 @@ class Visits:
         self._stream_time: list[int] = uptake.stream_time.tolist()
         self._columns = (uptake.source.tolist(), uptake.partition.tolist(), uptake.offset.tolist())
         self._row = 0
+
+    @property
+    def first_time_ms(self) -> int | None:
+        """The stream time of the first record that has one."""
+        return next((time for time in self._stream_time if time != NO_TIMESTAMP), None)
 
     def at(self, row: int) -> Visit:
         """The visit with the record of a row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+from tests.completeness.answer import ClassAnswers, differs, refused, works
 
 _READ_ONLY = (
     "Kafka's own, which wraps suppliers that it is given. Wrap the class or function that you give to `process()`"
@@ -91,10 +91,13 @@ PROCESSORS = (
                 "By stream time. Callbacks of one slice go on in the next: "
                 "[semantics](semantics.md#custom-processors-kip-820)"
             ),
-            "by wall-clock time: schedule": missing("`PunctuationType.WALL_CLOCK_TIME`"),
+            "by wall-clock time: schedule": differs(
+                "The wall clock shows the task's stream time: "
+                "[semantics](semantics.md#custom-processors-kip-820)"
+            ),
             "schedule(Instant)": differs(_START, "schedule", kip=1146),
             "currentStreamTimeMs": works(kip=622),
-            "currentSystemTimeMs": refused(kip=622),
+            "currentSystemTimeMs": differs("The task's stream time, as for calls by wall-clock time", kip=622),
             "commit": differs("Accepted, and changes nothing: a slice is committed as a whole"),
             "appConfigs, appConfigsWithPrefix": refused(),
             "keySerde, valueSerde": refused(),
@@ -130,12 +133,12 @@ PROCESSORS = (
             "taskId": differs("Text: `0_1`"),
             "currentStreamTimeMs": works(kip=622),
             "forward": differs("`forward(Record(key, value, timestamp))`, and the child's name behind it", ""),
-            "schedule": differs("By stream time", ""),
+            "schedule": differs("See above", ""),
             "schedule(Instant)": differs(_START, "", kip=1146),
             "commit": differs("Accepted, and changes nothing"),
             "topic, partition, offset": differs(f"{_METADATA} has it", "record_metadata"),
             "timestamp, headers": differs("The record has it", ""),
-            "currentSystemTimeMs": refused(kip=622),
+            "currentSystemTimeMs": differs("The task's stream time, as for calls by wall-clock time", kip=622),
             "appConfigs, appConfigsWithPrefix": refused(),
             "keySerde, valueSerde": refused(),
             "metrics": refused(),

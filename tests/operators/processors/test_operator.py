@@ -156,7 +156,6 @@ def test_what_the_context_has_not_says_what_to_use() -> None:
     for name, step in {
         "stateDir": "keep state in a store",
         "app_configs": "functools.partial(MyProcessor, limit=10)",
-        "current_system_time_ms": "use current_stream_time_ms()",
         "metrics": "a run's report has the metrics",
         "headers": "it is the attribute headers of the record",
     }.items():
@@ -251,9 +250,6 @@ def test_what_cannot_be_is_refused() -> None:
         "there is no child 'x'.*Next: one of: there are none": lambda context, record: context.forward(record, "x"),
         "no store of this name; of its own: it has none": lambda context, _: context.get_state_store("x"),
         "a FixedKeyRecord cannot be forwarded here": lambda context, record: context.forward(FixedKeyRecord(1, 2, 3)),
-        "no wall clock": lambda context, _: context.schedule(
-            timedelta(seconds=1), PunctuationType.WALL_CLOCK_TIME, print
-        ),
         "start at -1.*Next: start in 1970": lambda context, _: context.schedule(
             timedelta(seconds=1), PunctuationType.STREAM_TIME, print, start_time=-1
         ),
@@ -268,25 +264,20 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_a_topology_with_an_impossible_init_is_refused() -> None:
-    class ByTheClock(Processor):
-        def init(self, context: Any) -> None:
-            context.schedule(timedelta(seconds=1), PunctuationType.WALL_CLOCK_TIME, print)
-
+    class Early(Processor):
         def process(self, record: Record) -> None:
             """Nothing."""
 
-    class Early(ByTheClock):
         def init(self, context: Any) -> None:
             assert context.current_stream_time_ms() == -1
             assert context.record_metadata() is None
             context.forward(Record(1, 2, 3))
 
-    class Storeless(ByTheClock):
+    class Storeless(Early):
         def init(self, context: Any) -> None:
             context.get_state_store("counts")
 
     for supplier, message in (
-        (ByTheClock, "no wall clock"),
         (Early, "nothing to forward"),
         (Storeless, "no store of this name"),
         (dict, "the supplier gives a dict, not a Processor"),

@@ -66,11 +66,42 @@ def test_cancelled_calls_are_not_made() -> None:
     assert made == [1, 200]
 
 
-@given(st.lists(st.tuples(st.integers(1, 7), st.integers(0, 40)), max_size=8), st.lists(st.integers(0, 9), max_size=20))
-def test_a_queue_that_was_stored_goes_on_as_it_was(schedules: list[tuple[int, int]], steps: list[int]) -> None:
+def by_wall_clock(name: str, interval_ms: int, made: list[tuple[str, int]], start_ms: int = -1) -> Schedule:
+    def tell(time: int) -> None:
+        made.append((name, time))
+
+    return Schedule(name, interval_ms, tell, start_ms, by_wall_clock=True, waits=True)
+
+
+def test_by_the_wall_clock_the_first_call_comes_an_interval_after_the_first_record() -> None:
+    made: list[tuple[str, int]] = []
+    queue = PunctuationQueue()
+    queue.add(by_wall_clock("init", 10, made))
+    queue.add(by_wall_clock("past", 10, made, start_ms=5))
+    queue.add(by_wall_clock("later", 10, made, start_ms=130))
+    assert queue.next_due_ms is None
+    queue.add(Schedule("stream", 10, lambda time: made.append(("stream", time))))
+    for time in (103, 112, 113, 134):
+        queue.begin_clock(time)
+        queue.punctuate(time)
+    assert made == [
+        ("stream", 103),
+        *[("stream", 112), ("past", 112)],
+        ("init", 113),
+        *[("stream", 134), ("past", 134), ("init", 134), ("later", 134)],
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 7), st.integers(0, 40), st.booleans()), max_size=8),
+    st.lists(st.integers(0, 9), max_size=20),
+)
+def test_a_queue_that_was_stored_goes_on_as_it_was(schedules: list[tuple[int, int, bool]], steps: list[int]) -> None:
     made: list[tuple[str, int]] = []
 
-    def schedule(name: str, interval_ms: int) -> Schedule:
+    def schedule(name: str, interval_ms: int, is_by_wall_clock: bool) -> Schedule:
+        if is_by_wall_clock:
+            return by_wall_clock(name, interval_ms, made)
         return Schedule(name, interval_ms, lambda time: made.append((name, time)))
 
     whole, cut = PunctuationQueue(), PunctuationQueue()
@@ -78,9 +109,10 @@ def test_a_queue_that_was_stored_goes_on_as_it_was(schedules: list[tuple[int, in
     for queue, restart in ((whole, False), (cut, True)):
         made.clear()
         current, time = queue, 0
-        waiting = [(at, f"#{n}", interval) for n, (interval, at) in enumerate(schedules)]
+        waiting = [(at, f"#{n}", interval, wall) for n, (interval, at, wall) in enumerate(schedules)]
         for step in steps:
             time += step
+            current.begin_clock(time)
             for entry in [entry for entry in waiting if entry[0] <= time]:
                 current.add(schedule(*entry[1:]))
                 waiting.remove(entry)
@@ -88,7 +120,7 @@ def test_a_queue_that_was_stored_goes_on_as_it_was(schedules: list[tuple[int, in
             if restart:
                 stored = decode_calls(encode_calls(current.stored()), "N")
                 current = PunctuationQueue()
-                current.restore(stored, lambda call: schedule(call.callback, call.interval_ms))
+                current.restore(stored, lambda call: schedule(call.callback, call.interval_ms, call.by_wall_clock))
         results.append(list(made))
     assert results[0] == results[1]
 
@@ -103,8 +135,17 @@ def test_golden_bytes() -> None:
     for damaged in (b"", raw[:-1], raw + b"x", raw[:3]):
         with pytest.raises(CorruptedDataError, match="scheduled calls"):
             decode_calls(damaged, "N")
-    with pytest.raises(ConfigurationError, match="written in format 2, and this release reads format 1"):
-        decode_calls(b"\x02" + raw[1:], "N")
+    with pytest.raises(ConfigurationError, match="written in format 3, and this release reads formats 1 to 2"):
+        decode_calls(b"\x03" + raw[1:], "N")
+
+
+def test_golden_bytes_of_calls_by_the_wall_clock() -> None:
+    raw = bytes.fromhex(
+        "02 00000002 0000000000000304 000000000000000a 02 0002 2330 ffffffffffffffff 0000000000000002 07 0001 66"
+    )
+    stored = [StoredCall(772, 10, False, "#0", by_wall_clock=True), StoredCall(-1, 2, True, "f", True, True)]
+    assert encode_calls(stored) == raw
+    assert decode_calls(raw, "N") == stored
 
 
 class Owner:
@@ -115,10 +156,10 @@ class Owner:
 def test_the_next_slice_must_find_callbacks_again() -> None:
     backend, owner = MemoryBackend(), Owner()
 
-    def begun(*intervals: int) -> Scheduler:
+    def begun(*intervals: int, by_wall_clock: bool = False) -> Scheduler:
         scheduler = Scheduler(backend, "N", "N.punctuation", owner)
         for interval in intervals:
-            scheduler.schedule(interval, lambda time: None)
+            scheduler.schedule(interval, lambda time: None, by_wall_clock=by_wall_clock)
         begin([scheduler])
         return scheduler
 
@@ -131,10 +172,16 @@ def test_the_next_slice_must_find_callbacks_again() -> None:
     scheduler.flush(write)
     backend.write(write)
     again = begun(10, 20)
-    assert [call[1:] for call in again.queue.stored("N")] == [(10, False, "#0"), (20, False, "#1"), (30, False, "tell")]
+    assert [call[1:4] for call in again.queue.stored("N")] == [
+        (10, False, "#0"),
+        (20, False, "#1"),
+        (30, False, "tell"),
+    ]
     write = WriteBatch()
     again.flush(write)
     assert len(write) == 0, "nothing has changed"
     for others in ((10,), (10, 21), ()):
         with pytest.raises(ConfigurationError, match="init no longer schedules"):
             begun(*others)
+    with pytest.raises(ConfigurationError, match="init no longer schedules"):
+        begun(10, 20, by_wall_clock=True)

@@ -3,6 +3,7 @@ package hindstream.differential;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -48,7 +49,8 @@ final class Run {
     LowLevel lowLevel = new LowLevel();
     topology = LowLevel.is(steps) ? lowLevel.build(steps) : built.build();
     Map<String, List<List<Object>>> outputs = new HashMap<>();
-    try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings(), Instant.EPOCH)) {
+    long now = program.get("records").path(0).path(3).asLong();
+    try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings(), Instant.ofEpochMilli(now))) {
       Map<String, TestInputTopic<Object, Object>> inputs = new HashMap<>();
       int number = 0;
       for (JsonNode record : program.get("records")) {
@@ -59,6 +61,12 @@ final class Run {
                 record.get(0).asText(),
                 topic -> driver.createInputTopic(topic, KEYS.serializer(), VALUES.serializer()))
             .pipeInput(new TestRecord<>(key, value, headers(number++), record.get(3).asLong()));
+        // The wall clock shows what it would if each record were processed at its timestamp.
+        long passed = record.get(3).asLong() - now;
+        if (passed > 0) {
+          driver.advanceWallClockTime(Duration.ofMillis(passed));
+          now += passed;
+        }
       }
       (LowLevel.is(steps) ? lowLevel.sinks() : built.sinks()).forEach(topic -> outputs.put(topic, output(driver, topic)));
     }

@@ -41,7 +41,7 @@ final class Telling implements Processor<Object, Object, Object, Object> {
     if (step.has("tick")) {
       context.schedule(
           Duration.ofMillis(step.get("tick").asLong()),
-          PunctuationType.STREAM_TIME,
+          step.path("by_wall_clock").asBoolean() ? PunctuationType.WALL_CLOCK_TIME : PunctuationType.STREAM_TIME,
           timestamp -> context.forward(new Record<>("a", kept("a", "t" + timestamp, timestamp), timestamp)));
     }
   }
