@@ -1,10 +1,15 @@
-"""Submits the replay of a run, or finds it again; prints the application: arguments FOLDER MASTER REST_PORT [STEP]."""
+"""Submits the replay of a run, or finds it again; prints the application: arguments FOLDER MASTER REST_PORT [STEP].
+
+The port is that of the server which tells what becomes of applications: a standalone master's, YARN's.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 from typing import cast
+
+import pyspark
 
 from hindstream.spark.submission import driver
 from hindstream.spark.submission.cluster import Cluster
@@ -76,12 +81,25 @@ def at_once(folder: Path) -> Path:
     return program
 
 
+def on_yarn(folder: Path) -> dict[str, object]:
+    """The options for YARN, whose hosts have Python and Spark where this machine has them."""
+    conf = {
+        **cast("dict[str, str]", OPTIONS["conf"]),
+        "spark.executor.instances": "1",
+        "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+        "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent / 'jars'}/*",
+        "spark.yarn.stagingDir": folder.as_uri(),
+    }
+    return {**OPTIONS, "executor_cores": 3, "env_vars": {"PYSPARK_PYTHON": sys.executable}, "conf": conf}
+
+
 def submitted(folder: Path, master: str, rest_port: int) -> Submitted:
     """The replay of the newest run of the job in a folder."""
-    options = ON_KUBERNETES if master.startswith("k8s://") else OPTIONS
+    options = ON_KUBERNETES if master.startswith("k8s://") else on_yarn(folder) if master == "yarn" else OPTIONS
     reference = f"{folder / 'job.py'}:job"
     spark = Path(sys.executable).with_name("spark-submit")
-    cluster = Cluster(master, deploy_mode="cluster", binary=str(spark), rest_port=rest_port)
+    manager = f"http://127.0.0.1:{rest_port}"
+    cluster = Cluster(master, "cluster", str(spark), rest_port=rest_port, resource_manager=manager)
     return Submitted(reference, load_job(reference), make_settings(folder), None, "replay", cluster, options)
 
 

@@ -34,7 +34,7 @@ class World:
     Args:
         folder: For all that it has.
         master: The cluster's.
-        rest_port: The master's, if it is a standalone one.
+        rest_port: Of the server that tells what becomes of applications, if there is one.
     """
 
     def __init__(self, folder: Path, master: str, rest_port: int = 0) -> None:

@@ -1,0 +1,63 @@
+"""Replays whose drivers run on Hadoop's YARN, which starts a driver again itself before it gives up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from statelib.errors.kinds import RetryableError
+from tests.hindstream.spark.submission.world import World, expected, made, until
+from tests.hindstream.spark.submission.yarn import Yarn, yarn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Yarn]:
+    (tmp_path / "yarn").mkdir()
+    with yarn(tmp_path / "yarn") as found, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HADOOP_CONF_DIR", str(found.conf))
+        yield found
+
+
+def drivers(application: str) -> list[int]:
+    """The Java processes of an application's driver."""
+    command = ["ps", "-ww", "-eo", "pid=,args="]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = [line.split() for line in lines if application in line and "yarn.ApplicationMaster" in line]
+    return [int(pid) for pid, program, *_ in found if program.endswith("/java")]
+
+
+def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(tmp_path: Path, server: Yarn) -> None:
+    world = World(tmp_path, "yarn", server.port)
+    world.wait.touch()
+    first = world.submit()
+    assert world.submit() == first  # a retry of the task
+    until(lambda: world.kept() == 2)
+    (driver,) = drivers(first)
+    os.kill(driver, signal.SIGKILL)
+    until(lambda: drivers(first) not in ([], [driver]))  # YARN starts another
+    assert world.submit() == first
+    (another,) = drivers(first)
+    os.kill(another, signal.SIGKILL)
+    said = world.ended(first)
+    assert said.startswith("FAILED")
+    with pytest.raises(RetryableError, match="driver of the phase replay has ended before it was through: FAILED"):
+        world.here.check(said)
+    world.wait.unlink()
+    second = world.submit()
+    assert second != first
+    assert world.ended(second) == "SUCCEEDED"
+    world.here.check("SUCCEEDED")
+    assert world.staged is not None
+    assert world.staged.done_before == 2
+    assert world.here.attach_or_submit() is None
+    assert made(world.staged) == expected(world.folder / "alone")
