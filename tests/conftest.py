@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 # Settings of who runs the tests are none of theirs; what is left says how to run them.
-_HOW = {"PYTHON", "JAVA", "TEST_WORKERS", "AIRFLOW_HOME", "DUCKDB", "KUBE_APISERVER", "MARQUEZ", "OPENLINEAGE_SPEC"}
+OF_TESTS = {"PYTHON", "JAVA", "TEST_WORKERS", "AIRFLOW_HOME", "DUCKDB", "KUBE_APISERVER", "MARQUEZ", "OPENLINEAGE_SPEC"}
 for _name in [name for name in os.environ if name.startswith("HINDSTREAM_")]:
-    if _name.removeprefix("HINDSTREAM_") not in _HOW:
+    if _name.removeprefix("HINDSTREAM_") not in OF_TESTS:
         del os.environ[_name]
 # Set before anything is imported that reads them. ./dev has set them already; this is for a pytest started by hand.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".venv" / "numba-cache"))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from statelib.topology import Node
 
 Placing: TypeAlias = "Callable[[str, Uptake | None], AbstractContextManager[None]]"
-"""Says where an error of a node was (`statelib.task.graph.Graph.placing`)."""
+"""Says where an error of a node was (`statelib.task.error_places.ErrorPlaces.placing`)."""
 
 
 class _Edge(NamedTuple):

@@ -14,7 +14,7 @@ import typer
 from hindstream.cli.main import app
 from statelib.settings.settings import Settings
 from tests.campaigns.__main__ import CAMPAIGNS
-from tests.conftest import ROOT
+from tests.conftest import OF_TESTS, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,8 @@ def _is_there(named: str) -> bool:  # noqa: PLR0911 - one for each kind of name
         return importlib.util.find_spec(named.split()[2]) is not None
     if named.startswith("HINDSTREAM_"):
         name = named.partition("=")[0]
-        return name.removeprefix("HINDSTREAM_").lower() in Settings.model_fields or name in _dev_variables()
+        setting = name.removeprefix("HINDSTREAM_")
+        return setting.lower() in Settings.model_fields or name in _dev_variables() or setting in OF_TESTS
     if re.fullmatch(r"(?:statelib|hindstream)(?:\.\w+)+", named):
         return is_python(named)
     if _FILE.fullmatch(named) and not _OF_OTHERS.match(named):

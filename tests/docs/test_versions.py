@@ -16,7 +16,7 @@ VERSIONS = (ROOT / "docs" / "tested-versions.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-@pytest.mark.parametrize("page", ["docs/tested-versions.md", "docs/versions.md"])
+@pytest.mark.parametrize("page", ["docs/kubernetes.md", "docs/tested-versions.md", "docs/versions.md"])
 def test_what_the_page_names_is_there(page: str) -> None:
     assert wrong(page) == []
 
