@@ -88,7 +88,7 @@ def joined(values: pa.Array, headers: pa.Array) -> pa.BinaryArray:
         headers: `HEADERS_TYPE`; null: none.
     """
     written = [
-        None if value is None else _prefix(of or ()) + value
+        None if value is None else header_bytes((header["key"], header["value"]) for header in of or ()) + value
         for value, of in zip(values.to_pylist(), headers.to_pylist(), strict=True)
     ]
     return pa.array(written, pa.binary())
@@ -126,8 +126,9 @@ def _part(raw: bytes, at: int, end: int) -> tuple[bytes | None, int]:
     return raw[at : at + size], at + size
 
 
-def _prefix(headers: Iterable[Mapping[str, Any]]) -> bytes:
-    parts = [part for header in headers for part in (header["key"].encode(), header["value"])]
+def header_bytes(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
+    """What stands in front of a value, of names and values."""
+    parts = [part for name, value in headers for part in (name.encode(), value)]
     if not parts:
         return b"\0"
     written = b"".join(_number(_NULL) if part is None else _number(len(part)) + part for part in parts)

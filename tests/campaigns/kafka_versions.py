@@ -24,6 +24,7 @@ _TESTS = (
     "tests/kafka/test_exported_changelogs.py",
     "tests/kafka/test_headers.py",
     "tests/kafka/test_handover.py",
+    "tests/kafka/test_state_directory.py",
     "tests/kafka/test_takeover.py",
     "tests/kafka/test_switch_over.py",
     "tests/kafka/test_switch_over_refused.py",

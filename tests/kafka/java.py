@@ -88,12 +88,9 @@ def built() -> Path:
     return build(with_kafka(PROJECT, version) if version else PROJECT)
 
 
-def java(
-    main: str, *arguments: str | Path, heap_mb: int, before: Iterable[Path] = (), options: Iterable[str] = ()
-) -> list[str | Path]:
-    """The command of a main class of the project; ``before``: jars that stand before its libraries."""
-    libraries = [*before, f"{built() / 'lib'}/*"]
-    return command(executable(), libraries, main, *arguments, heap_mb=heap_mb, options=options)
+def java(main: str, *arguments: str | Path, heap_mb: int, options: Iterable[str] = ()) -> list[str | Path]:
+    """The command of a main class of the project."""
+    return command(executable(), [f"{built() / 'lib'}/*"], main, *arguments, heap_mb=heap_mb, options=options)
 
 
 def attached(main: str, *arguments: str | Path, heap_mb: int) -> list[str | Path]:

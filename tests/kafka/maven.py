@@ -99,20 +99,6 @@ def cached(name: str) -> Path:
     return _cache() / name
 
 
-def streams_jars(version: str) -> list[Path]:
-    """What is another's in another version of Kafka Streams: itself, and Kafka's client; copied once."""
-    folder = _cache() / f"kafka-streams-{version}"
-    with _locked(_beside(folder, "lock")):
-        if not folder.exists():
-            part = _beside(folder, "part")
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir()
-            for name in ("kafka-streams", "kafka-clients"):
-                _maven(_COPY, f"-Dartifact=org.apache.kafka:{name}:{version}", f"-DoutputDirectory={part}", cwd=part)
-            part.rename(folder)
-    return sorted(folder.glob("*.jar"))
-
-
 def newest(artifact: str, folder: Path) -> Path:
     """The jar of an artifact's newest release, copied into a folder of its own.
 

@@ -11,7 +11,6 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.kafka.java import JavaProcess, java
-from tests.kafka.maven import streams_jars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +25,8 @@ _ANSWER_SECONDS = 120
 Row = dict[str, Any]
 
 
-def _given() -> dict[str, str]:
+def given() -> dict[str, str]:
+    """The settings of all applications of this run of the tests."""
     pairs = (pair.partition("=") for pair in os.environ.get("KAFKA_STREAMS_SETTINGS", "").split())
     return {name: value for name, _, value in pairs}
 
@@ -46,7 +46,6 @@ class StreamsApp:
         state_dir: For its local stores; its log lies beside it.
         topic_prefix: What the names of its topics begin with.
         settings: More of Kafka's settings, and those that the topology's file names (``topology.window.size.ms``).
-        version: Of Kafka Streams; None: that of the test bed.
         jvm: Options of Java.
     """
 
@@ -59,7 +58,6 @@ class StreamsApp:
         *,
         topic_prefix: str = "",
         settings: Mapping[str, str] | None = None,
-        version: str | None = None,
         jvm: Sequence[str] = (),
     ) -> None:
         self._arguments = {
@@ -67,12 +65,11 @@ class StreamsApp:
             "application.id": application_id,
             "state.dir": str(state_dir),
             "topology.topic.prefix": topic_prefix,
-            **_given(),
+            **given(),
             **(settings or {}),
         }
         self._topology = topology
         self._jvm = jvm
-        self._jars = () if version is None else tuple(streams_jars(version))
         self._log = state_dir.with_name(f"{state_dir.name}.log")
 
     def __enter__(self) -> Self:
@@ -82,7 +79,6 @@ class StreamsApp:
             self._topology,
             *arguments,
             heap_mb=_HEAP_MB,
-            before=self._jars,
             options=self._jvm,
         )
         self._process = JavaProcess(main, self._log, stdout=subprocess.PIPE)

@@ -91,6 +91,14 @@ def answers(bed: Bed) -> list[tuple[int, Any, Any, int, Any]]:
     ]
 
 
+def answered(broker: Broker, unique: str) -> list[tuple[int, Any, Any, int, Any]]:
+    """What the application has answered, as `answers`."""
+    return [
+        (of.partition, of.key.decode(), of.value.decode(), of.timestamp_ms, headers_of(of))
+        for of in broker.cluster.read(f"{unique}-answers")
+    ]
+
+
 def test_headers_move_with_the_values(broker: Broker, unique: str, tmp_path: Path) -> None:
     bed = Bed(tmp_path, broker, unique, keeping(), "kafka-4.4")
     bed.archive("events", EVENTS)
@@ -103,10 +111,7 @@ def test_headers_move_with_the_values(broker: Broker, unique: str, tmp_path: Pat
         app.catch_up()
     bed.archive("events", more)
     bed.pipeline.run(None)
-    made = [
-        (of.partition, of.key.decode(), of.value.decode(), of.timestamp_ms, headers_of(of))
-        for of in broker.cluster.read(f"{unique}-answers")
-    ]
+    made = answered(broker, unique)
     assert made == answers(bed)
     assert {value.partition(":")[0] for _, _, value, _, _ in made} == {"latest", "minute", "visit"}
     assert all(headers[1] == {"key": "none", "value": None} for *_, headers in made)

@@ -32,13 +32,14 @@ from statelib import (
     TimeWindows,
     ValueAndTimestamp,
     Windowed,
+    open_state,
     per_record,
 )
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
 from statelib.topics.partitioner import partition_for
-from tests.kafka.streams_app import StreamsApp
+from tests.kafka.streams_app import StreamsApp, given
 from tests.kafka.test_exported_changelogs import (
     KEYS,
     LONG,
@@ -57,6 +58,7 @@ from tests.kafka.test_exported_changelogs import (
     windowed,
     windows_of_amounts,
 )
+from tests.kafka.test_headers import EVENTS, LATER, STORES, answered, answers, asked, keeping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,9 +71,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-VERSIONS = [None, pytest.param("4.3.0", marks=pytest.mark.long)]
-"""Of Kafka Streams; None: that of the test bed."""
-
 NOTHING = (-4).to_bytes(8, signed=True)
 """For an offset: there is none."""
 
@@ -81,11 +80,10 @@ EXACTLY_ONCE = {"processing.guarantee": "exactly_once_v2"}
 class WarmBed(Bed):
     """A job and an application that read the same topics."""
 
-    def __init__(
-        self, folder: Path, broker: Broker, unique: str, builder: StreamsBuilder, semantics: str, version: str | None
-    ) -> None:
-        super().__init__(folder, broker, unique, builder, semantics)
-        self._version = version
+    def stores(self) -> list[str]:
+        """The names of the job's."""
+        with open_state(self._folder / "warehouse", "job", state_dir=self._folder / "read") as state:
+            return [store.name for store in state.stores]
 
     def both(self, topic: str, rows: Rows, value: pa.DataType = STRING) -> None:
         """Gives the same records to both."""
@@ -112,7 +110,6 @@ class WarmBed(Bed):
             self._folder / state_dir,
             topic_prefix=f"{self._unique}-",
             settings=settings,
-            version=self._version,
         )
 
     def assert_as_restored(self, topology: str, **settings: str) -> None:
@@ -120,7 +117,8 @@ class WarmBed(Bed):
         laid = contents(self._folder / "warm" / self._unique)
         with self.start(topology, "cold", **settings) as app:
             assert sum(app.restored().values()) > 0
-        assert contents(self._folder / "cold" / self._unique) == laid
+        if "dsl.store.format" not in given():  # it would take these files, and make others of them as it goes
+            assert contents(self._folder / "cold" / self._unique) == laid
 
 
 def contents(directory: Path) -> dict[str, dict[str, list[tuple[bytes, bytes]]]]:
@@ -143,10 +141,9 @@ def restored(app: StreamsApp) -> dict[str, int]:
     return {store: records for store, records in app.restored().items() if records}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path) -> None:
     chance = random.Random(8)
-    bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip", version)
+    bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip")
     bed.create("prices", "orders", "priced")
     bed.both("prices", prices(chance, 400, 1_000_000, 1_200_000))
     bed.both("orders", [("key-1", "x", 1_000)])
@@ -168,11 +165,10 @@ def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path, version: str
     assert_made_alike(bed, "priced")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_table_whose_changelog_is_its_topic(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+def test_a_table_whose_changelog_is_its_topic(broker: Broker, unique: str, tmp_path: Path) -> None:
     """It does not move, since the topic is there. But its files are written, up to where the job has come."""
     chance = random.Random(8)
-    bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip", version)
+    bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip")
     bed.create("prices", "orders", "priced")
     bed.both("prices", prices(chance, 400, 1_000_000, 1_200_000))
     bed.both("orders", [("key-1", "x", 1_000)])
@@ -200,11 +196,10 @@ def assert_made_alike(bed: WarmBed, topic: str) -> None:
     assert made
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_windows(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+def test_windows(broker: Broker, unique: str, tmp_path: Path) -> None:
     """What suppress holds back is in memory: it is restored all the same, also with exactly-once."""
     chance = random.Random(9)
-    bed = WarmBed(tmp_path, broker, unique, windows_of_amounts(), "kip", version)
+    bed = WarmBed(tmp_path, broker, unique, windows_of_amounts(), "kip")
     bed.create("amounts", "counts", "sums")
     bed.both("amounts", amounts(chance, 500, 1_000_000, 1_400_000), LONG)
     bed.pipeline.run(None)
@@ -230,14 +225,13 @@ def test_windows(broker: Broker, unique: str, tmp_path: Path, version: str | Non
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-def test_sessions(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+def test_sessions(broker: Broker, unique: str, tmp_path: Path) -> None:
     chance = random.Random(10)
     builder = StreamsBuilder("job")
     windows = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=30), timedelta(seconds=10))
     counted = builder.stream("visits").group_by_key().windowed_by(windows).count(Materialized.as_("sessions-store"))
     counted.to_stream().to("sessions")
-    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3", version)
+    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3")
     bed.create("visits", "sessions")
     bed.both("visits", [(key, "", ts) for key, _, ts in amounts(chance, 200, 1_000_000, 1_600_000)])
     bed.pipeline.run(None)
@@ -255,15 +249,14 @@ def test_sessions(broker: Broker, unique: str, tmp_path: Path, version: str | No
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-def test_two_streams_that_wait_for_each_other(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+def test_two_streams_that_wait_for_each_other(broker: Broker, unique: str, tmp_path: Path) -> None:
     chance = random.Random(12)
     builder = StreamsBuilder("job")
     windows = JoinWindows.of_time_difference_and_grace(timedelta(seconds=10), timedelta(seconds=5))
     joiner = per_record(lambda left, right: f"{left or 'null'}+{right or 'null'}", STRING, "left", "right")
     asks, bids = builder.stream("asks"), builder.stream("bids")
     asks.outer_join(bids, joiner, windows, StreamJoined.as_("pair").with_name("pair")).to("pairs")
-    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3", version)
+    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3")
     bed.create("asks", "bids", "pairs")
     bed.both("asks", offers(chance, 1_000_000, 1_060_000, "a"))
     bed.both("bids", offers(chance, 1_001_000, 1_060_000, "b"))
@@ -284,8 +277,7 @@ def test_two_streams_that_wait_for_each_other(broker: Broker, unique: str, tmp_p
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_foreign_key_join(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+def test_a_foreign_key_join(broker: Broker, unique: str, tmp_path: Path) -> None:
     chance = random.Random(13)
     builder = StreamsBuilder("job")
     left = builder.table("staff", Materialized.as_("staff-store"))
@@ -293,7 +285,7 @@ def test_a_foreign_key_join(broker: Broker, unique: str, tmp_path: Path, version
     joiner = per_record(lambda left, right: f"{left}@{right or 'null'}", STRING, "left", "right")
     department = per_record(lambda value: value.partition(":")[0], STRING, "value")
     left.left_join(right, joiner, Named.as_("placed"), foreign_key=department).to_stream().to("placed")
-    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3", version)
+    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3")
     bed.create("staff", "departments", "placed")
     bed.both("staff", staff(chance, 200, 1_000))
     bed.both("departments", [(key, f"{key}'s first", 1_000) for key in KEYS])
@@ -335,9 +327,10 @@ class Remember(Processor):
         self.context.forward(record.with_value(f"{previous or 'null'}>{record.value}#{now}"))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 def test_stores_of_a_processor_that_deduplicates(
-    broker: Broker, unique: str, tmp_path: Path, version: str | None
+    broker: Broker,
+    unique: str,
+    tmp_path: Path,
 ) -> None:
     chance = random.Random(15)
     minutes, seconds = timedelta(minutes=3), timedelta(seconds=30)
@@ -353,7 +346,7 @@ def test_stores_of_a_processor_that_deduplicates(
         builder.add_state_store(store)
     names = ("last-store", "count-store", "seen-store", "minutes-store")
     builder.stream("readings").process(Remember, *names, named=Named.as_("remember")).to("remembered")
-    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3", version)
+    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3")
     bed.create("readings", "remembered")
 
     def readings(from_ms: int, values_of: Callable[[str], str] = lambda _: "ab") -> Rows:
@@ -375,13 +368,28 @@ def test_stores_of_a_processor_that_deduplicates(
     assert_made_alike(bed, "remembered")
 
 
+def test_stores_with_headers(broker: Broker, unique: str, tmp_path: Path) -> None:
+    bed = WarmBed(tmp_path, broker, unique, keeping(), "kafka-4.4")
+    bed.create("events", "answers")
+    bed.both("events", EVENTS)
+    bed.pipeline.run(None)
+    others = [name for name in bed.stores() if name not in STORES]
+    bed.lay("events", leave_out=tuple(others))
+    bed.assert_as_restored("kept")
+    with bed.start("kept", **EXACTLY_ONCE) as app:
+        bed.both("events", [*asked(EVENTS), *LATER, *asked(LATER)])
+        app.catch_up()
+        assert restored(app) == {}
+    bed.pipeline.run(None)
+    assert answered(broker, unique) == answers(bed)
+
+
 def in_first_partition(keys: list[str]) -> list[str]:
     places = partition_for(pa.array([key.encode() for key in keys]), PARTITIONS)
     return [key for key, place in zip(keys, places, strict=True) if place == 0]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_windows_that_give_final_results(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+def test_windows_that_give_final_results(broker: Broker, unique: str, tmp_path: Path) -> None:
     """Their stores are in order of time, and have indices."""
     chance = random.Random(16)
     size, grace = timedelta(minutes=1), timedelta(seconds=10)
@@ -393,26 +401,26 @@ def test_windows_that_give_final_results(broker: Broker, unique: str, tmp_path: 
         (SessionWindows.of_inactivity_gap_and_grace(size, grace), "session-store"),
     ):
         grouped.windowed_by(windows).emit_strategy(on_close).count(Materialized.as_(store))
-    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3", version)
+    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3")
     bed.create("amounts")
     bed.both("amounts", amounts(chance, 400, 1_000_000, 1_400_000), LONG)
     bed.pipeline.run(None)
-    bed.lay("amounts")
+    unread = {"session-store"} if "dsl.store.format" in given() else set()  # Kafka Streams fails to convert its files
+    bed.lay("amounts", restored=tuple(unread))
     bed.assert_as_restored("final-windows")
     with bed.start("final-windows") as app:
         for store in ("tumbling-store", "sliding-store", "session-store"):
             assert in_order(app.dump(store)) == in_order(bed.shown(store))
         bed.both("amounts", amounts(chance, 100, 1_400_001, 1_500_000), LONG)
         app.catch_up()
-        assert restored(app) == {}
+        assert set(restored(app)) == unread
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_versioned_table_is_restored(broker: Broker, unique: str, tmp_path: Path, version: str | None) -> None:
+def test_a_versioned_table_is_restored(broker: Broker, unique: str, tmp_path: Path) -> None:
     """Its directory would have all versions, but an application that starts on its own finds the latest ones alone."""
     chance = random.Random(7)
     supplier = Stores.persistent_versioned_key_value_store("prices-store", timedelta(milliseconds=RETENTION_MS))
-    bed = WarmBed(tmp_path, broker, unique, priced(supplier), "kip", version)
+    bed = WarmBed(tmp_path, broker, unique, priced(supplier), "kip")
     bed.create("prices", "orders", "priced")
     bed.both("prices", prices(chance, 600, 1_000_000, 1_200_000))
     bed.both("orders", [("key-1", "x", 1_000)])
@@ -436,7 +444,7 @@ def test_killed_and_handed_over_again(
     broker: Broker, unique: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The directory comes into its place before the group's offsets are set, without which nothing is handed over."""
-    bed = WarmBed(tmp_path, broker, unique, windows_of_amounts(), "kip", None)
+    bed = WarmBed(tmp_path, broker, unique, windows_of_amounts(), "kip")
     bed.create("amounts", "counts", "sums")
     bed.both("amounts", amounts(random.Random(9), 100, 1_000_000, 1_400_000), LONG)
     bed.pipeline.run(None)

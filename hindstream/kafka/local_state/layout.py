@@ -1,4 +1,4 @@
-"""Where Kafka Streams keeps what it restores from a changelog: version 4.3 and later, stores without headers.
+"""Where Kafka Streams keeps what it restores from a changelog: version 4.3 and later.
 
 ::
 
@@ -10,19 +10,23 @@
 
 Entries, by kind of store; integers are big-endian, times ms::
 
-    family                  key                                          value
-    ----------------------  -------------------------------------------  ------------------------
-    default                 key                                          value                     plain
-    keyValueWithTimestamp   key                                          timestamp i64, value      timestamped
-    default                 key, start i64, sequence i32                 value                     plain window
-    keyValueWithTimestamp   key, start i64, sequence i32                 timestamp i64, value      timestamped window
-    default                 key, end i64, start i64                      value                     session
-    default                 0 u8, start i64, key, sequence i32           timestamp i64, value      final window
-    default                 0 u8, end i64, start i64, key                value                     final session
-    default                 1 u8, then as without the 0: key first       nothing                   index of these two
+    store           family                           key                                 value
+    --------------  -------------------------------  ----------------------------------  -------------------------------
+    plain           default                          key                                 value
+    timestamped     keyValueWithTimestamp            key                                 timestamp i64, value
+     with headers   keyValueWithTimestampAndHeaders  key                                 headers, timestamp i64, value
+    plain window    default                          key, start i64, sequence i32        value
+    window          keyValueWithTimestamp            key, start i64, sequence i32        timestamp i64, value
+     with headers   keyValueWithTimestampAndHeaders  key, start i64, sequence i32        headers, timestamp i64, value
+    session         default                          key, end i64, start i64             value
+     with headers   sessionKeyValueWithHeaders       key, end i64, start i64             headers, value
+    final window    default                          0 u8, start i64, key, sequence i32  timestamp i64, value
+    final session   default                          0 u8, end i64, start i64, key       value
+     their indices  default                          1 u8, the key of the others         nothing
 
 A record lies in the segment of the start of its window, or of the end of its session. Final are those of which only
-final results are forwarded (KIP-825); of such windows only sliding ones have the index.
+final results are forwarded (KIP-825); of such windows only sliding ones have the index. Headers (KIP-1271):
+`statelib.serdes.with_headers`.
 
 Sources: ``RocksDBStore``, ``RocksDBTimestampedStore``, ``AbstractSegments``, ``WindowKeySchema``, ``SessionKeySchema``,
 ``PrefixedWindowKeySchemas``, ``PrefixedSessionKeySchemas``, ``RecordConverters``. The layout is Kafka's and has no
@@ -35,15 +39,20 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from statelib.described.headers import has_headers
 from statelib.operators.joins.stream_stream.definition import retention_of
+from statelib.serdes.with_headers import header_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hindstream.kafka.producer import Outgoing
     from statelib.described.description import Described
 
 DEFAULT = "default"
 _TIMESTAMPED = "keyValueWithTimestamp"
+_TIMESTAMPED_WITH_HEADERS = "keyValueWithTimestampAndHeaders"
+_SESSION_WITH_HEADERS = "sessionKeyValueWithHeaders"
 _TIME = struct.Struct(">q")
 _START_AND_SEQUENCE, _END_AND_START, _SEQUENCE = 12, 16, 4
 _TIME_FIRST, _KEY_FIRST = b"\x00", b"\x01"
@@ -84,6 +93,7 @@ class Layout:
     Attributes:
         family: The column family that has them.
         has_timestamps: Whether the record's timestamp stands before the value.
+        has_headers: Whether its headers stand before both.
         segments: How it is divided; None: not at all.
         keys: Of a key of the changelog, that of the value, and those of the indices.
         restored: Whether the application has to restore it all the same, so that it has no entries here.
@@ -91,6 +101,7 @@ class Layout:
 
     family: str = DEFAULT
     has_timestamps: bool = False
+    has_headers: bool = False
     segments: Segments | None = None
     keys: Callable[[bytes], tuple[bytes, ...]] = lambda key: (key,)
     restored: bool = False
@@ -99,11 +110,16 @@ class Layout:
         """Of such a store, if the application has to restore it."""
         return Layout(segments=self.segments, restored=True)
 
-    def entries(self, key: bytes, value: bytes | None, timestamp_ms: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Keys and values; None: the key is deleted."""
+    def entries(self, key: bytes, record: Outgoing, timestamp_ms: int) -> Iterator[tuple[bytes, bytes | None]]:
+        """Keys and values of a record; None: the key is deleted."""
+        value = record.value
         first, *indices = self.keys(key)
-        stored = _TIME.pack(timestamp_ms) + value if self.has_timestamps and value is not None else value
-        yield first, stored
+        if value is not None:
+            headers = header_bytes(record.headers) if self.has_headers else b""
+            timestamp = _TIME.pack(timestamp_ms) if self.has_timestamps else b""
+            yield first, b"".join((headers, timestamp, value))
+        else:
+            yield first, None
         for index in indices:
             yield index, None if value is None else b""
 
@@ -111,23 +127,22 @@ class Layout:
 def layout_of(described: Described) -> Layout | None:
     """That of a store; None: it is not on disk, as the buffer of suppress, or Kafka Streams has no such store.
 
-    Stores of other classes, as those with headers, are restored. So is a versioned store, which finds none of its older
-    versions where it is opened: ``LogicalKeyValueSegments.openExisting`` knows of no segment before something is put
-    into it.
+    A versioned store is restored: where it is opened it finds none of its older versions, since
+    ``LogicalKeyValueSegments.openExisting`` knows of no segment before something is put into it.
     """
     make = _LAYOUTS.get(described.store.kind)
-    if make is None:
-        return None
-    layout = make(described)
-    return layout if _class_of(described) in _LAID else layout.to_be_restored()
+    return None if make is None else make(described)
 
 
-def _class_of(described: Described) -> str | None:
-    """That of a processor's own store."""
-    return described.settings["store"] if described.is_of_processor else None
+def _class_of(described: Described) -> str:
+    """That of a processor's own store; empty: it is of the DSL."""
+    name: str = described.settings["store"] if described.is_of_processor else ""
+    return name
 
 
 def _key_value(described: Described) -> Layout:
+    if has_headers(described.settings):
+        return Layout(_TIMESTAMPED_WITH_HEADERS, has_timestamps=True, has_headers=True)
     return Layout() if _class_of(described) == "KeyValueStore" else _timestamped(described)
 
 
@@ -152,6 +167,8 @@ def _join_window(described: Described) -> Layout:
 
 def _window(described: Described) -> Layout:
     segments = Segments(described.settings["retention_ms"], _START_AND_SEQUENCE)
+    if has_headers(described.settings):
+        return Layout(_TIMESTAMPED_WITH_HEADERS, has_timestamps=True, has_headers=True, segments=segments)
     if _class_of(described) == "WindowStore":
         return Layout(segments=segments)
     if _is_final(described):
@@ -162,6 +179,8 @@ def _window(described: Described) -> Layout:
 
 def _session(described: Described) -> Layout:
     segments = Segments(described.settings["retention_ms"], _END_AND_START)
+    if has_headers(described.settings):
+        return Layout(_SESSION_WITH_HEADERS, has_headers=True, segments=segments)
     return Layout(segments=segments, keys=_final_session) if _is_final(described) else Layout(segments=segments)
 
 
@@ -174,18 +193,6 @@ _LAYOUTS: dict[str, Callable[[Described], Layout]] = {
     "window": _window,
     "session": _session,
 }
-
-
-_LAID = {
-    None,  # of the DSL
-    "KeyValueStore",
-    "TimestampedKeyValueStore",
-    "VersionedKeyValueStore",
-    "WindowStore",
-    "TimestampedWindowStore",
-    "SessionStore",
-}
-"""The stores of processors that have such layouts; others, as those with headers, are restored."""
 
 
 def _is_final(described: Described) -> bool:

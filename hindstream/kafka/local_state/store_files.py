@@ -52,7 +52,7 @@ class StoreFiles:
         if key is None or timestamp_ms is None:
             raise InternalError("a record of a changelog has no key or no timestamp", store=self._store)
         database = self._database(self._start_of(key))
-        for entry, stored in self._layout.entries(key, record.value, timestamp_ms):
+        for entry, stored in self._layout.entries(key, record, timestamp_ms):
             database.put(entry, stored)
 
     def finish(self, changelog: str, partition: int, last_offset: int | None) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hindstream.kafka.local_state.layout import Layout, layout_of
+from hindstream.kafka.producer import Outgoing
 from statelib.described.description import Described
 from statelib.documents.topologies import NodeDescription, StoreDescription
 
@@ -25,12 +26,15 @@ def described(kind: str, *, emit: str | None = None, **settings: Any) -> Describ
 
 
 def layout(kind: str, **settings: Any) -> Layout:
-    if "store" in settings:
-        settings["value_serde"] = {}  # of a processor
+    if "store" in settings:  # of a processor
+        settings["value_serde"] = {"serde": "with-headers" if settings["store"].endswith("WithHeaders") else "string"}
     found = layout_of(described(kind, **settings))
     assert found is not None
     return found
 
+
+HEADERS = bytes.fromhex("18 04 04") + b"by" + bytes.fromhex("02") + b"a" + bytes.fromhex("08") + b"none" + b"\x01"
+"""Their bytes, their number, and by name: two for a value of one, and none."""
 
 ON_CLOSE = "on_window_close"
 TIME_FIRST = bytes.fromhex("00 000000000000ea60") + b"key" + bytes.fromhex("00000002")
@@ -71,6 +75,24 @@ TIME_FIRST = bytes.fromhex("00 000000000000ea60") + b"key" + bytes.fromhex("0000
             [(b"\x00" + SESSION[3:] + b"key", b"value"), (b"\x01" + SESSION, b"")],
         ),
         (
+            layout("key-value", store="TimestampedKeyValueStoreWithHeaders"),
+            "keyValueWithTimestampAndHeaders",
+            b"key",
+            [(b"key", HEADERS + AT_7 + b"value")],
+        ),
+        (
+            layout("window", retention_ms=1, store="TimestampedWindowStoreWithHeaders"),
+            "keyValueWithTimestampAndHeaders",
+            WINDOW,
+            [(WINDOW, HEADERS + AT_7 + b"value")],
+        ),
+        (
+            layout("session", retention_ms=1, store="SessionStoreWithHeaders"),
+            "sessionKeyValueWithHeaders",
+            SESSION,
+            [(SESSION, HEADERS + b"value")],
+        ),
+        (
             layout("join-window", before_ms=1, after_ms=1, grace_period_ms=1),
             "default",
             WINDOW,
@@ -80,8 +102,9 @@ TIME_FIRST = bytes.fromhex("00 000000000000ea60") + b"key" + bytes.fromhex("0000
 )
 def test_entries(store: Layout, family: str, key: bytes, expected: list[tuple[bytes, bytes]]) -> None:
     assert store.family == family
-    assert list(store.entries(key, b"value", 7)) == expected
-    assert list(store.entries(key, None, 7)) == [(entry, None) for entry, _ in expected]
+    record = Outgoing(key, b"value", 7, [("by", b"a"), ("none", None)])
+    assert list(store.entries(key, record, 7)) == expected
+    assert list(store.entries(key, Outgoing(key, None, 7), 7)) == [(entry, None) for entry, _ in expected]
 
 
 def test_segments() -> None:
@@ -101,8 +124,5 @@ def test_segments() -> None:
 
 def test_what_is_not_there() -> None:
     assert layout("versioned").restored
-    assert layout("key-value", store="TimestampedKeyValueStoreWithHeaders") == Layout(restored=True)
-    with_headers = layout("window", store="TimestampedWindowStoreWithHeaders", retention_ms=1)
-    assert (with_headers.restored, with_headers.segments) == (True, layout("window", retention_ms=1).segments)
     for kind in ("suppression-buffer", "join-buffer", "deduplication", "foreign-key-answers", "punctuation"):
         assert layout_of(described(kind)) is None
