@@ -15,6 +15,7 @@ from tests.campaigns import airflow_chaos, bare_machine, kafka_versions, stack, 
 from tests.campaigns.placement import run as placement
 from tests.differential import campaign as differential
 from tests.faults.campaign import runner
+from tests.peers import campaign as peers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -72,6 +73,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "kafka-versions": kafka_versions.main,
     "placement": placement.main,
     "differential": differential.main,
+    "peers": peers.main,
 }
 
 

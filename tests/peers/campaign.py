@@ -1,0 +1,58 @@
+"""``peers [--only WORD] [--by-slices] [--keep FOLDER] [--write]``: Kafka Streams' own tests, traced and done here.
+
+What differs is printed with its test; the exit code is 1 then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.peers import page, sample
+from tests.peers.recording import Recording
+from tests.peers.replay import Outcome, outcome
+from tests.peers.tracing import test_classes, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WORKERS = 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs it."""
+    options = argparse.ArgumentParser(prog="peers", description=__doc__)
+    options.add_argument("--only", default="", help="a part of the names of test classes")
+    options.add_argument("--by-slices", action="store_true", help="also as jobs, with a slice for each record")
+    options.add_argument("--keep", type=Path, help="where the recordings are to stay; an empty folder")
+    options.add_argument("--write", action="store_true", help="makes the page and the sample anew")
+    given = options.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        ran = trace([name for name in test_classes() if given.only in name], Path(folder))
+        print(f"{len(ran)} tests, {dict(Counter(one.status for one in ran))}", flush=True)
+        files = sorted(Path(folder).glob("*.json"))
+        with ProcessPoolExecutor(_WORKERS) as workers:
+            outcomes = list(workers.map(partial(_outcome, by_slices=given.by_slices), files, chunksize=4))
+        if given.keep is not None:
+            shutil.copytree(folder, given.keep, dirs_exist_ok=True)
+        if given.write:
+            kafka = next(Recording.of(file.read_bytes()).kafka for file in files)
+            page.write(kafka, ran, outcomes)
+            both = zip(files, outcomes, strict=True)
+            sample.write([(one.test, file.read_bytes()) for file, one in both if one.kind == "agrees" and one.compared])
+    for one in outcomes:
+        if one.kind == "differs":
+            print(f"\n{one.test}\n{one.reason}", flush=True)
+    kinds = Counter(one.kind for one in outcomes)
+    print(f"{len(outcomes)} cases: {dict(kinds)}", flush=True)
+    return 1 if kinds["differs"] else 0
+
+
+def _outcome(file: Path, *, by_slices: bool) -> Outcome:
+    return outcome(file.read_bytes(), by_slices=by_slices)

@@ -1,0 +1,78 @@
+"""Kafka Streams' own tests, run with an agent that records what their ``TopologyTestDriver`` do."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.kafka.java_runtime import executable
+from tests.kafka.maven import build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+PROJECT = Path(__file__).with_name("tracer")
+_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g", "-Dlog4j2.level=INFO")
+_OPENED = ("java.base/java.util", "java.base/java.lang", "java.base/java.util.concurrent")
+_MANIFEST = "Manifest-Version: 1.0\nPremain-Class: hindstream.peers.Agent\nCan-Retransform-Classes: true\n\n"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A test of Kafka Streams.
+
+    Attributes:
+        name: ``class#method``, with its arguments behind it if it has some.
+        status: ``successful``, ``failed``, ``aborted``, ``skipped`` or ``not run``.
+        drivers: How many drivers it has made.
+        error: The first line of its error, if it has failed.
+    """
+
+    name: str
+    status: str
+    drivers: int
+    error: str
+
+
+def test_classes() -> list[str]:
+    """The classes of the published test jars in which a test may make a driver, in alphabetical order."""
+    found: list[str] = []
+    for jar in (build(PROJECT) / "lib").glob("kafka-streams-*-test.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            found += _with_a_driver(archive)
+    return sorted(found)
+
+
+def _with_a_driver(archive: zipfile.ZipFile) -> Iterator[str]:
+    for name in archive.namelist():
+        if name.endswith("Test.class") and "$" not in name and b"TopologyTestDriver" in archive.read(name):
+            yield name.removesuffix(".class").replace("/", ".")
+
+
+def trace(classes: Sequence[str], folder: Path) -> list[Ran]:
+    """Runs test classes; the folder has a recording of each driver then.
+
+    Args:
+        classes: Their names.
+        folder: An empty one.
+    """
+    target = build(PROJECT)
+    agent = folder / "agent.jar"
+    with zipfile.ZipFile(agent, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", _MANIFEST)
+    opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
+    class_path = os.pathsep.join((str(target / "classes"), f"{target / 'lib'}/*"))
+    command: list[str | Path] = [
+        executable(), *_OPTIONS, *opened, f"-javaagent:{agent}", "-cp", class_path, "hindstream.peers.Main", folder,
+        *classes,
+    ]  # fmt: skip
+    with (folder / "log").open("wb") as log:
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True, cwd=folder)
+    with (folder / "tests.tsv").open(newline="") as file:
+        rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [Ran(name, status, int(drivers), error) for name, status, drivers, error in rows]
