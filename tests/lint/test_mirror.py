@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ACROSS = {
-    "campaigns", "completeness", "differential", "faults", "formats", "golden", "kafka", "lint", "reference", "setup",
-    "surface",
+    "campaigns", "completeness", "differential", "faults", "formats", "golden", "kafka", "lint", "peers", "reference",
+    "setup", "surface",
 }  # fmt: skip
 """Folders of tests that are about more than a room."""
 
