@@ -64,6 +64,7 @@ def has_ended(pid: str) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_what_a_command_adds_is_counted_and_the_start_of_the_session_is_not(tmp_path) -> None:
     done = run(MEASURE, tmp_path)
     assert done.returncode == 0, done.stderr

@@ -23,6 +23,7 @@ from statelib.topics.archive import TopicArchive
 from statelib.topics.other_writers import history, restore
 from tests.commits import toy
 from tests.commits.toy import DAY
+from tests.effort import every_other
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +94,7 @@ REARRANGED = {
 }
 
 
-@pytest.mark.parametrize("how", REARRANGED)
+@pytest.mark.parametrize("how", every_other(REARRANGED))
 def test_an_optimized_source_is_read_in_the_order_of_offsets(
     warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], how: str
 ) -> None:
@@ -153,7 +154,7 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize("how", LOST)
+@pytest.mark.parametrize("how", every_other(LOST, first=1))
 def test_a_source_that_lost_what_was_replayed_comes_back_from_its_former_version(
     warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], how: str
 ) -> None:
@@ -254,7 +255,7 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("how", CHANGED)
+@pytest.mark.parametrize("how", every_other(CHANGED))
 def test_what_another_program_changed_in_a_source_is_said(
     warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], how: str
 ) -> None:
@@ -336,7 +337,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("topic", [SOURCE, SINK])
-@pytest.mark.parametrize("how", UNREADABLE)
+@pytest.mark.parametrize("how", every_other(UNREADABLE, first=1))
 def test_what_is_no_topic_any_more_comes_back_from_its_former_version(
     warehouse: Storage,
     two_commits: None,
@@ -384,7 +385,7 @@ SINK_CHANGES = {
 }
 
 
-@pytest.mark.parametrize("how", SINK_CHANGES)
+@pytest.mark.parametrize("how", every_other(SINK_CHANGES))
 def test_a_sink_is_published_anew_from_the_commits(
     warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], how: str
 ) -> None:
@@ -423,7 +424,7 @@ TOUCHED = {
 }
 
 
-@pytest.mark.parametrize("how", TOUCHED)
+@pytest.mark.parametrize("how", every_other(TOUCHED, first=1))
 def test_what_another_program_changed_in_a_sink_is_said_and_taken_back(
     warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], how: str
 ) -> None:

@@ -172,6 +172,7 @@ def test_a_store_that_one_side_has_alone_is_a_difference(tmp_path):
     assert compare_jobs(first.warehouse, *pair, scratch).stores is None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", every_other(range(3), first=1))
 def test_stores_of_every_kind(tmp_path, seed):

@@ -48,6 +48,7 @@ def test_its_outputs_are_cleared() -> None:
     assert [(cell.outputs, cell.execution_count) for cell in code] == [([], None)] * len(code)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_its_cells_run_in_a_kernel_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tmp_path / "share" / "kernels" / "this"

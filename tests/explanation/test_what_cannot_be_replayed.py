@@ -74,6 +74,7 @@ def explain_as_of(job: Pipeline, row: tuple[Any, ...], commit: int) -> Explanati
     return explain(Job(job.name, job.topology), job.warehouse, job._settings, found, commit=commit)
 
 
+@pytest.mark.long
 def test_after_stores_have_begun_anew(tmp_path: Path) -> None:
     """A fork with a longer grace period, of which the windows began empty."""
     job = replayed(tmp_path / "job", branches(0), history(3, 120, in_order=True), [300, 600])

@@ -104,6 +104,7 @@ def archived(settings: Settings, name: str) -> list[dict[str, object]]:
     return [{"partition": p} | row for p in range(found.partitions) for row in found.reader(p).read_all().to_pylist()]
 
 
+@pytest.mark.long
 def test_openlineage_is_told_of_new_records(cluster: Cluster, tmp_path: Path, unique: str, monkeypatch) -> None:
     name = cluster.create_topic(unique)
     cluster.produce(name, [numbered(1)])

@@ -15,6 +15,7 @@ from tests.ingest.lake import records_of
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_changes_of_a_database_in_files_of_bytes(tmp_path: Path, schema_registry: str, unique: str) -> None:
     registry = SchemaRegistry(schema_registry)
     heads = [

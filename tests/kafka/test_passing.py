@@ -221,6 +221,7 @@ def test_there_and_back(world: World) -> None:
     assert world.seen() == world.has("new")
 
 
+@pytest.mark.long
 def test_what_the_job_has_not_published_yet_is_published_by_the_fork(world: World) -> None:
     world.publish("job")
     world.job.run(40 * HOUR)
@@ -241,6 +242,7 @@ def test_a_fork_that_has_written_nothing_yet(world: World) -> None:
     assert world.seen() == world.has("fresh")
 
 
+@pytest.mark.long
 def test_a_fork_from_the_beginning_and_one_of_the_fork(world: World) -> None:
     world.publish("job")
     fork_from_beginning(world.warehouse, "job", "anew")
@@ -455,6 +457,7 @@ def test_what_readers_have_and_nobody_knows_any_more_is_refused(world: World) ->
         world.publish("new")
 
 
+@pytest.mark.long
 def test_a_fork_that_was_dropped_before_the_topic_has_passed_back(world: World) -> None:
     world.publish("job")
     world.promote()

@@ -135,6 +135,7 @@ def _killed(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.long
 def test_what_is_refused(
     broker: Broker, unique: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ def test_every_store_of_every_operator(tmp_path: Path, n: int) -> None:
     assert_same(forked.state(), always.state())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_killed_at_any_step(tmp_path: Path) -> None:
     before, after = Version(), Version(grace_s=240)

@@ -129,6 +129,7 @@ def test_one_job_is_as_two_with_the_stream_time_of_events(tmp_path: Path) -> Non
     assert differences(one, two, BY_KEY_BYTES) == {}
 
 
+@pytest.mark.long
 def test_slices_do_not_show(tmp_path: Path) -> None:
     records, kind = events(late=True), WINDOWS["hopping"]
     whole, cut = (

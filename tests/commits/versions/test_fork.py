@@ -37,6 +37,7 @@ from statelib.storage import Storage
 from statelib.task import describe_topology
 from tests.commits import toy
 from tests.commits.toy import DAY
+from tests.effort import every_other
 
 FORK = ["fork.before-reference", "fork.referenced", "fork.before-plan", "fork.planned", "fork.before-create",
         "fork.created"]  # fmt: skip
@@ -401,7 +402,7 @@ def test_a_fork_that_was_not_made_is_dropped(warehouse, four_commits):
     assert fork(warehouse, "counting", "new", 3, now_ms=79).forked_from == ForkedFrom(job="counting", commit=3)
 
 
-@pytest.mark.parametrize("name", FORK)
+@pytest.mark.parametrize("name", every_other(FORK))
 def test_killed_at_a_step_it_goes_on(warehouse, four_commits, run, name):
     with at(name, kill), pytest.raises(Killed):
         fork(warehouse, "counting", "new", 2, now_ms=77)
@@ -415,7 +416,7 @@ def test_killed_at_a_step_it_goes_on(warehouse, four_commits, run, name):
     assert records(warehouse, "new") == records(warehouse, "counting", 3)
 
 
-@pytest.mark.parametrize("name", DROP)
+@pytest.mark.parametrize("name", every_other(DROP, first=1))
 def test_a_drop_that_was_killed_goes_on(warehouse, four_commits, run, scratch, name):
     maintain(warehouse, "counting", Retention(1), now_ms=0)
     before = [(entry.path, entry.size_bytes) for entry in warehouse.list()]
@@ -451,7 +452,7 @@ def restorable_or_refused(do, warehouse, scratch):
     return None
 
 
-@pytest.mark.parametrize("name", MAINTAIN)
+@pytest.mark.parametrize("name", every_other(MAINTAIN))
 def test_forked_within_maintenance(warehouse, four_commits, scratch, name):
     made = []
 
@@ -466,7 +467,7 @@ def test_forked_within_maintenance(warehouse, four_commits, scratch, name):
         assert set(made[0].state_files()) <= state_files(warehouse)
 
 
-@pytest.mark.parametrize("name", FORK)
+@pytest.mark.parametrize("name", every_other(FORK, first=1))
 def test_maintained_within_a_fork(warehouse, four_commits, scratch, name):
     with at(name, lambda: maintain(warehouse, "counting", Retention(1), now_ms=0)):
         made = restorable_or_refused(lambda: fork(warehouse, "counting", "new", 2, now_ms=77), warehouse, scratch)
@@ -476,7 +477,7 @@ def test_maintained_within_a_fork(warehouse, four_commits, scratch, name):
         assert set(made.state_files()) <= state_files(warehouse)
 
 
-@pytest.mark.parametrize("name", FORK)
+@pytest.mark.parametrize("name", every_other(FORK))
 @pytest.mark.parametrize("first", ["counting", "one"])
 def test_both_maintained_within_a_fork_of_a_fork(warehouse, four_commits, run, scratch, name, first):
     fork(warehouse, "counting", "one", 2, now_ms=77)
@@ -495,7 +496,7 @@ def test_both_maintained_within_a_fork_of_a_fork(warehouse, four_commits, run, s
         assert not verify(warehouse, job, everything=True).damages
 
 
-@pytest.mark.parametrize("name", DROP)
+@pytest.mark.parametrize("name", every_other(DROP, first=1))
 def test_forked_within_a_drop(warehouse, four_commits, run, scratch, name):
     fork(warehouse, "counting", "one", 2, now_ms=77)
     run(3, "one")
@@ -525,7 +526,7 @@ def test_forked_within_a_drop(warehouse, four_commits, run, scratch, name):
     assert state_files(warehouse) == set(CommitLog(warehouse, "counting").head().state_files())
 
 
-@pytest.mark.parametrize("name", FORK)
+@pytest.mark.parametrize("name", every_other(FORK))
 def test_dropped_within_a_fork_of_it(warehouse, four_commits, scratch, name):
     fork(warehouse, "counting", "one", 2, now_ms=77)
     refused = []
@@ -551,7 +552,7 @@ def test_dropped_within_a_fork_of_it(warehouse, four_commits, scratch, name):
 PUBLISH = ["publish.before-create-archive", "publish.before-commit", "publish.committed"]
 
 
-@pytest.mark.parametrize("name", PUBLISH)
+@pytest.mark.parametrize("name", every_other(PUBLISH, first=1))
 def test_dropped_within_its_publication(warehouse, four_commits, run, scratch, name):
     """What the publication has made of the sink's archive meanwhile goes too."""
     maintain(warehouse, "counting", Retention(1), now_ms=0)
@@ -565,7 +566,7 @@ def test_dropped_within_its_publication(warehouse, four_commits, run, scratch, n
     assert {entry.path for entry in warehouse.list()} ^ before <= {"jobs/counting/maintenance.json"}
 
 
-@pytest.mark.parametrize("name", [*MAINTAIN, "maintain.noted"])
+@pytest.mark.parametrize("name", every_other([*MAINTAIN, "maintain.noted"]))
 def test_dropped_within_its_maintenance(warehouse, four_commits, run, scratch, name):
     maintain(warehouse, "counting", Retention(1), now_ms=0)
     before = {entry.path for entry in warehouse.list()}

@@ -250,7 +250,7 @@ def world(folder: Path, dag_file: str, **more: str) -> tuple[Pipeline, list[dict
     return job, [states for _, states in runs]
 
 
-@pytest.mark.parametrize("task_per", every_other(["phase", "run"]))
+@pytest.mark.parametrize("task_per", every_other(["phase", "run"], first=2))
 def test_a_group_replays_the_slice_that_is_asked_for(tmp_path: Path, task_per: str) -> None:
     """In a DAG of somebody else's: once to a time, once to the end, once with nothing to do."""
     job, runs = world(tmp_path, DAG_FILE, task_per=task_per)

@@ -29,6 +29,7 @@ print(runs[0].run_id, [name for name in os.environ if name.startswith("OPENLINEA
 """
 
 
+@pytest.mark.long
 def test_a_task_is_the_parent_of_its_run(tmp_path: Path) -> None:
     archive_orders(make_settings(tmp_path), orders(300))
     file = tmp_path / "events.jsonl"

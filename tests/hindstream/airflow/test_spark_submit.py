@@ -156,6 +156,7 @@ def run_slice(folder: Path, environ: dict[str, str], *, engine: str = "spark") -
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
 
 
+@pytest.mark.long
 def test_tasks_wait_in_the_trigger_and_have_the_drivers_errors(tmp_path: Path, answers: Answers) -> None:
     program = at_once(tmp_path)
     states = {"0000": "FINISHED", "0001": "FAILED"}

@@ -146,6 +146,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Done]:
     return {name: Done(warehouses[name], before[name], **found[name]) for name in TRIALS}
 
 
+@pytest.mark.long
 @pytest.mark.airflow
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -176,6 +177,7 @@ def test_what_differs_is_shown_and_the_answer_counts(
     assert paths(found.warehouse) == found.before
 
 
+@pytest.mark.long
 @pytest.mark.airflow
 @pytest.mark.slow
 def test_where_a_store_does_not_fit_the_run_fails_and_the_fork_is_dropped(done: Mapping[str, Done]) -> None:

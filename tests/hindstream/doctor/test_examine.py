@@ -252,6 +252,7 @@ def test_an_airflow_that_nobody_has_set_up_is_left_alone(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.airflow
 def test_airflow(tmp_path, monkeypatch):
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))

@@ -58,6 +58,7 @@ def test_a_rest_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         goes_through(World.made(tmp_path, catalog))
 
 
+@pytest.mark.long
 def test_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3: S3Server) -> None:
     """The tables are in it; the job's warehouse is, too."""
     store = {

@@ -30,6 +30,7 @@ from statelib.settings.settings import load_settings
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.commits.versions.test_fork import Killed, at, kill
 from tests.conftest import ROOT
+from tests.effort import every_other
 from tests.ingest.iceberg import commit_files, data_files
 from tests.repair.histories import HOUR, archive, as_fork, forked, topology
 from tests.task.pipeline import Pipeline
@@ -139,7 +140,7 @@ def test_every_step_is_killed_at(world: World) -> None:
     assert {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)} == set(STEPS)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", every_other(STEPS))
 def test_killed_at_a_step_and_published_again(world: World, step: str) -> None:
     for publish in (world.publish, lambda: publish_all(world)):
         with at(step, kill), suppress(Killed):
@@ -149,7 +150,7 @@ def test_killed_at_a_step_and_published_again(world: World, step: str) -> None:
     assert [(done.added, done.removed) for done in world.publish()] == [(0, 0), (0, 0)]
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", every_other(STEPS, first=1))
 def test_of_two_at_once_one_publishes(world: World, step: str) -> None:
     with at(step, world.publish):
         world.publish()

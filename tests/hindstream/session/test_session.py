@@ -147,6 +147,7 @@ def test_users_code_sees_the_commands_process(program: str, folder: Path, sessio
     assert "0o27" in said[0]
 
 
+@pytest.mark.long
 def test_no_two_commands_have_the_same_random_numbers(folder: Path, session: dict[str, str]) -> None:
     done = [
         hindstream("describe", "jobs.quiet:job", cwd=folder, TOLD="random", **session).stdout.splitlines()[0].split()
@@ -272,6 +273,7 @@ def test_a_session_that_is_killed_takes_its_commands_along(folder: Path) -> None
             assert again["running"]
 
 
+@pytest.mark.long
 def test_the_next_session_need_not_wait_for_the_last_one(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as other:
         environ = {"XDG_RUNTIME_DIR": other}
@@ -286,6 +288,7 @@ def test_the_next_session_need_not_wait_for_the_last_one(folder: Path) -> None:
                 assert status(environ)["pid"] == second["pid"]
 
 
+@pytest.mark.long
 def test_a_session_whose_folder_is_deleted_ends(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as other:
         environ = {"XDG_RUNTIME_DIR": other}
@@ -373,6 +376,7 @@ def test_shells_start_commands_as_ever(command: str, inside: bool, folder: Path,
     assert shell(command, folder, session) == inside
 
 
+@pytest.mark.long
 def test_many_commands_run_at_once(folder: Path, session: dict[str, str]) -> None:
     assert shell("for i in {{1..8}}; do {hindstream} > $i & done; wait; cat {{1..8}}", folder, session)
 

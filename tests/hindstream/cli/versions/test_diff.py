@@ -183,6 +183,7 @@ def test_a_column_of_a_store_may_be_left_out(told) -> None:
         told(a, b, ignored=["source_offset"])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("spark")
 def test_on_spark_it_is_the_same(told) -> None:
     assert told(("once",), ("shorter",), 1, on_spark=True) == told(("once",), ("shorter",), 1)

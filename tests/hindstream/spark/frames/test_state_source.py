@@ -66,6 +66,7 @@ def expected(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr({name: naive(value) for name, value in row.items()}) for row in rows)
 
 
+@pytest.mark.long
 def test_a_store_is_what_a_snapshot_says(read: Any, folder: Path) -> None:
     seen = set()
     with state_of(folder) as state:

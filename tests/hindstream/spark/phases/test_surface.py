@@ -39,6 +39,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     return published(pipeline)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_four_threads_give_the_same(tmp_path: Path, expected: dict[str, list[Any]]) -> None:

@@ -72,6 +72,7 @@ def delta_bytes(before: Run, now: Run, task_id: str) -> int:
     return sum(file.size_bytes for file in state.files if file.sha256 not in known)
 
 
+@pytest.mark.long
 def test_hosts_come_are_lost_and_learn(tmp_path: Path, spark: object) -> None:
     with (
         spark_cluster(tmp_path, "127.0.0.2", "127.0.0.3") as cluster,

@@ -73,9 +73,7 @@ def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
     assert made(world.staged) == expected(world.folder / "alone")
 
 
-@pytest.mark.parametrize(
-    "step", [pytest.param(step, marks=[] if step == "submit.accepted" else [pytest.mark.long]) for step in STEPS]
-)
+@pytest.mark.parametrize("step", [pytest.param(step, marks=pytest.mark.long) for step in STEPS])
 def test_who_submits_is_killed(world: World, step: str) -> None:
     world.wait.touch()
     world.submit(step)
