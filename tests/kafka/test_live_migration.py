@@ -46,7 +46,8 @@ class Bed:
             broker.cluster.create_topic(f"{unique}-{topic}", PARTITIONS)
 
     def app(self, topology: str) -> StreamsApp:
-        settings = {"topology.history.retention.ms": str(RETENTION_MS)}
+        # A streams group refuses an application whose topology has changed.
+        settings = {"topology.history.retention.ms": str(RETENTION_MS), "group.protocol": "classic"}
         return StreamsApp(
             topology, self.broker, self.id, self.folder / "app", topic_prefix=f"{self.id}-", settings=settings
         )
