@@ -107,7 +107,7 @@ class Case:
     later: Mapping[str, Rows]
     dumped: tuple[str, ...]
     settings: tuple[tuple[str, str], ...] = ()
-    semantics: str = "kafka-4.3"
+    semantics: str = "kafka-4.4"
     at_once: bool = False
     compared: Callable[[Made], object] = list
     changelogs: Mapping[str, str] = field(default_factory=dict)
