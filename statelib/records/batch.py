@@ -205,6 +205,10 @@ class Uptake:
         """int64: the sequence, in the task, of the source record that caused each record of ``batch``."""
         return batch.sequence
 
+    def cause_of(self, sequence: int) -> int:
+        """The sequence, in the task, of the source record that caused one of a sequence."""
+        return sequence
+
     def end_of(self, row: int) -> int:
         """The row behind all that the source record of ``row`` causes."""
         return row
@@ -256,6 +260,10 @@ class UptakeOfVisits(Uptake):
     def causes_of(self, batch: Batch) -> NDArray[np.int64]:
         """See `Uptake`."""
         return self._task.first_sequence + self._rows[batch.sequence]
+
+    def cause_of(self, sequence: int) -> int:
+        """See `Uptake`."""
+        return int(self._task.first_sequence + self._rows[sequence])
 
     def end_of(self, row: int) -> int:
         """See `Uptake`."""

@@ -19,6 +19,7 @@ from statelib.operators.base import (
     WindowedOperator,
 )
 from statelib.operators.mappers.function_errors import UserFunctionError
+from statelib.operators.processors.operator import ProcessOperator
 from statelib.operators.suppress.operator import RunningSuppress
 from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
 from statelib.records.batch import Batch, Uptake, concat_in_order
@@ -299,7 +300,7 @@ class Graph:
             self._sent(node.parents[slot], node, slot, made[node.parents[slot]]) for node, slot in running.entries
         ]
         let_go = {node.name: sealed[node.name] for node in running.nodes if node.name in sealed}
-        forwarded = running.run(inputs, uptake, self._paths.number[running.nodes[0].name], let_go)
+        forwarded = running.run(inputs, uptake, self._paths.number[running.nodes[0].name], let_go, self._tolerant())
         made |= forwarded
         if self._tap is not None:
             for name, passing in forwarded.items():
@@ -392,16 +393,22 @@ class Graph:
 
     def _run(self, node: Processor, inputs: Sequence[Passing]) -> Passing:
         first, batches = inputs[0], tuple(passing.batch for passing in inputs)
-        uptake = first.numbering.uptake
+        uptake, errors, metrics = first.numbering.uptake, self._tolerant(), self.metrics[node.name]
+        operator = self.operators[node.name]
+        if isinstance(operator, ProcessOperator):
+            operator.on_failure = errors.of_processor(node.name, uptake, metrics) if errors else None
         with self.placing(node.name, uptake):
             try:
-                batch = self.operators[node.name].process(batches, uptake)
+                batch = operator.process(batches, uptake)
             except UserFunctionError as error:
-                is_undone = len(inputs) == 1 and isinstance(self.operators[node.name], CallingFirst)
-                if self._is_sealing or self.errors is None or not is_undone:
+                if errors is None or len(inputs) > 1 or not isinstance(operator, CallingFirst):
                     raise
-                return self._run(node, [self.errors.without_failing(node.name, first, error, self.metrics[node.name])])
+                return self._run(node, [errors.without_failing(node.name, first, error, metrics)])
         return replace(first, batch=batch, told=None)
+
+    def _tolerant(self) -> ProcessingErrors | None:
+        """Takes records for which a function fails; None: the first ends the run."""
+        return None if self._is_sealing else self.errors
 
     def _source(self, records: Records, sequence: NDArray[np.int64]) -> Batch:
         encodes = self._encode_keys and records.keys.windows is None  # of windows not all operators have codes

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from statelib.operators.processors.punctuation import Schedule
     from statelib.records.batch import UptakeOfVisits
     from statelib.state import StateStore
+    from statelib.task.processing_errors import ProcessingErrors
     from statelib.topology import Node
 
 Placing: TypeAlias = "Callable[[str, Uptake | None], AbstractContextManager[None]]"
@@ -146,7 +147,12 @@ class InTurns:
     # -------------------------------------------------------------------------------------------------------------
 
     def run(
-        self, inputs: Sequence[Passing], task: Uptake, number: int, sealed: Mapping[str, Batch]
+        self,
+        inputs: Sequence[Passing],
+        task: Uptake,
+        number: int,
+        sealed: Mapping[str, Batch],
+        errors: ProcessingErrors | None,
     ) -> dict[str, Passing]:
         """Takes up what comes to each of `entries`.
 
@@ -155,6 +161,7 @@ class InTurns:
             task: The task's uptake.
             number: The place of the first node in the order of declaration.
             sealed: By node, what it forwards beside that, since it has been sealed.
+            errors: Takes records for which a processor fails; None: the first ends the run.
 
         Returns:
             By node, what it has forwarded, if that is to be kept, else nothing; of the right types.
@@ -166,6 +173,9 @@ class InTurns:
         self._numbering = together[0].numbering
         self._uptake = cast("UptakeOfVisits", self._numbering.uptake)
         self._visits = Visits(self._uptake, self._topics)
+        for name, operator in self._operators.items():
+            if isinstance(operator, ProcessOperator):
+                operator.on_failure = errors.of_processor(name, self._uptake, self._metrics[name]) if errors else None
         if self._processors:
             self._processors[0].begin_clock(Visits(task, self._topics))
         self._leaving = {
@@ -238,9 +248,9 @@ class InTurns:
         """A custom processor gets a record."""
         operator, metrics = self._operators[name], self._metrics[name]
         metrics.records_in += 1
-        metrics.account("processed", 1)
         with self._placing(name, self._uptake):
-            operator.visit(record, visit)  # type: ignore[attr-defined]
+            succeeds = operator.visit(record, visit)  # type: ignore[attr-defined]
+        metrics.account("processed", int(succeeds))
         if self._writes_at_once:
             operator.hand_over()  # type: ignore[attr-defined]
 

@@ -5,8 +5,9 @@ Such a record is left out where its function fails: at that node and below it, a
 the node and what was raised (KIP-1034's dead letter queue).
 
 That holds for nodes that call functions before they do anything (`statelib.operators.base.CallingFirst`): steps without
-state, and tables that are made of one other. A function that fails inside a join, an aggregation or a custom processor
-ends the run: what the node has done for the record before could not be taken back.
+state, and tables that are made of one other. What a custom processor has put and forwarded before it failed stays, as
+with Kafka Streams. A function that fails inside a join or an aggregation, or in a scheduled call, ends the run: what
+the node has done for the record before could not be taken back, or there is no record.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import numpy as np
 from statelib.task.numbering import Passing, in_task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.mappers.function_errors import UserFunctionError
+    from statelib.operators.processors.visits import Visit
     from statelib.records.batch import Batch, Uptake
     from statelib.task.quarantine import Quarantine
     from statelib.task.source_records import Records
@@ -76,6 +78,23 @@ class ProcessingErrors:
         metrics.drop("quarantined", len(failed.batch))
         self._set_aside(in_task(failed).sequence, f"{node}: {error.what}")
         return replace(given, batch=given.batch.filter(~fails))
+
+    def of_processor(
+        self, node: str, uptake: Uptake, metrics: NodeMetrics
+    ) -> Callable[[UserFunctionError, Visit], None]:
+        """What a custom processor tells of a record for which it fails.
+
+        Args:
+            node: The processor.
+            uptake: What its visits are numbered in.
+            metrics: The processor's.
+        """
+
+        def failed(error: UserFunctionError, visit: Visit) -> None:
+            metrics.drop("quarantined", 1)
+            self._set_aside(np.array([uptake.cause_of(visit.sequence)]), f"{node}: {error.what}")
+
+        return failed
 
     def _set_aside(self, causes: NDArray[np.int64], reason: str) -> None:
         """Sets source records aside.

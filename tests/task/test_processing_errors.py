@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,15 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib import Branched, Materialized, Named, Processor, Produced, Record, StreamsBuilder, per_record
+from statelib import (
+    Branched,
+    Materialized,
+    Named,
+    Processor,
+    Produced,
+    Record,
+    Stores,
+    StreamsBuilder,
+    per_record,
+)
 from statelib.commits.layout import quarantine_topic
+from statelib.commits.run.plan import NothingToDo
 from statelib.errors.kinds import ConfigurationError
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib import KStream
+    from statelib import KStream, ProcessorContext
     from statelib.topology import Topology
 
 TYPES = (pa.string(), pa.int64())
@@ -174,6 +186,69 @@ def test_a_function_of_a_step_with_state_ends_the_run(tmp_path: Path, step: Any)
     pipeline.archive("table", [("a", 1, 500)], TYPES)
     with pytest.raises(ConfigurationError, match="ValueError"):
         pipeline.run()
+
+
+class Counting(Processor):
+    """Counts in a store, forwards, then fails for some."""
+
+    def __init__(self, multiple: int) -> None:
+        self._fails = fails_for(multiple)
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._store = context.get_state_store("counts")
+
+    def process(self, record: Record) -> None:
+        self._store.put("n", (self._store.get("n") or 0) + 1)
+        self.context.forward(record.with_value(100 * self._store.get("n") + record.value))
+        self._fails(record.value)
+        self.context.forward(record.with_value(-record.value))
+
+
+COUNTS = Stores.key_value_store_builder(Stores.persistent_key_value_store("counts"), pa.string(), pa.int64())
+
+
+@given(rows=ROWS, cuts=st.lists(st.integers(0, 30), max_size=2), batch_records=st.sampled_from([1, 4, 100]))
+@pytest.mark.parametrize("together", [False, True])
+def test_of_a_processor_stays_what_it_has_done_before_it_failed(
+    tmp_path_factory: pytest.TempPathFactory, together: bool, rows: list[Any], cuts: list[int], batch_records: int
+) -> None:
+    """Also where a second one shares its store, and gets what it forwards at once: the first one goes on then."""
+    builder = StreamsBuilder("app").add_state_store(COUNTS)
+    first = builder.stream("in").process(partial(Counting, 3), "counts", named=Named.as_("first"))
+    last = first.process(partial(Counting, 2), "counts", named=Named.as_("second")) if together else first
+    last.to("out")
+    pipeline = Pipeline(
+        tmp_path_factory.mktemp("p"), builder.build(), on_processing_error="quarantine", batch_records=batch_records
+    )
+    pipeline.archive("in", [(*row, 1_000 + number) for number, row in enumerate(rows)], TYPES)
+    tasks = []
+    for cut in [*sorted(cuts), None]:
+        staged = pipeline.run(None if cut is None else 1_000 + cut)
+        tasks += [] if isinstance(staged, NothingToDo) else staged.tasks
+
+    count, forwarded, aside = 0, [], []
+
+    def process(multiples: tuple[int, ...], value: int, offset: int) -> None:
+        nonlocal count
+        if not multiples:
+            forwarded.append(value)
+            return
+        count += 1
+        process(multiples[1:], 100 * count + value, offset)
+        if value % multiples[0] == 0:
+            aside.append(("first" if multiples[0] == 3 else "second", offset))
+        else:
+            process(multiples[1:], -value, offset)
+
+    for offset, (_, value) in enumerate(rows):
+        process((3, 2) if together else (3,), value, offset)
+    assert [row[3] for row in pipeline.output_if_present("out")] == forwarded
+    told = [(row[3]["reason"].partition(":")[0], row[3]["offset"]) for row in quarantined(pipeline)]
+    assert sorted(told) == sorted(aside)
+    nodes = [task.metrics[name] for task in tasks for name in ("first", "second") if name in task.metrics]
+    assert sum(node.dropped.get("quarantined", 0) for node in nodes) == len(aside)
+    assert all(node.records_in == sum(node.accounts.values()) for node in nodes)
 
 
 class Doubling(Processor):

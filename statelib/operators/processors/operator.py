@@ -22,7 +22,7 @@ from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.mappers.code_identity import describe_class, describe_factory
-from statelib.operators.mappers.function_errors import calling
+from statelib.operators.mappers.function_errors import UserFunctionError, calling
 from statelib.operators.processors.changelog import NotInInit, StoreLog
 from statelib.operators.processors.definition import (
     FixedKeyProcessor,
@@ -196,6 +196,8 @@ class ProcessOperator(KafkasNames):
         self._logs = {name: self._log_of(name) for name in logged if name in context.changelogs}
         self._schedule_log = self._logs.get(spec.schedule_family)
         self._visit: Visit | None = None  # None in init
+        self.on_failure: Callable[[UserFunctionError, Visit], None] | None = None
+        """Told of a record for which ``process`` fails, which is left out then; None: its error ends the run."""
         self._forwarded = Forwarded(pa.null(), pa.null())
         self._addressee = np.empty(0, np.int64)
         self._deliver: Deliver = self._collect
@@ -317,17 +319,17 @@ class ProcessOperator(KafkasNames):
         self._forwarded = self.nothing_forwarded(batch)
         visits, metrics = Visits(uptake, self._context.sources), self._context.metrics
         self.begin_clock(visits)
-        rows = (batch.sequence - uptake.first_sequence).tolist()
+        rows, processed = (batch.sequence - uptake.first_sequence).tolist(), 0
         for row, record in zip(rows, records_of(batch, fixed_key=self._spec.fixed_key), strict=True):
             self._punctuate(visits, before=row)
-            self.visit(record, visits.at(row))
+            processed += self.visit(record, visits.at(row))
         self._punctuate(visits, before=len(uptake))
         self.hand_over()
         forwarded = self._forwarded.batch(self.functions)
         self._addressee = np.array(self._forwarded.addressee, np.int64)
         metrics.records_in += len(batch)
         metrics.records_out += len(forwarded)
-        metrics.account("processed", len(batch))
+        metrics.account("processed", processed)
         return forwarded
 
     def begin_clock(self, visits: Visits) -> None:
@@ -338,13 +340,20 @@ class ProcessOperator(KafkasNames):
             queue.begin_clock(now_ms)
             self.log_schedule()
 
-    def visit(self, record: FixedKeyRecord, visit: Visit) -> None:
-        """Processes one record."""
-        stores = self._task
+    def visit(self, record: FixedKeyRecord, visit: Visit) -> bool:
+        """Processes one record; gives whether that has not failed. What was put and forwarded before it did, stays."""
+        stores, succeeds = self._task, True
         before, self._visit, stores.timestamp = stores.timestamp, visit, record.timestamp
-        self._guarded(self._processor.process, record, self._processor.process)
+        try:
+            self._guarded(self._processor.process, record, self._processor.process)
+        except UserFunctionError as error:
+            if self.on_failure is None or error.place.get("node") != self._context.node:
+                raise
+            self.on_failure(error, visit)
+            succeeds = False
         stores.timestamp = before
         self.log_schedule()
+        return succeeds
 
     def call(self, schedule: Schedule, visit: Visit) -> None:
         """Makes a call that has come due."""
