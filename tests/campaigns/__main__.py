@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pytest
 
 import tests.campaigns
 from tests.campaigns import airflow_chaos, bare_machine, kafka_versions, stack, versions, wheel
@@ -28,14 +27,14 @@ def properties(arguments: Sequence[str]) -> int:
     os.environ["HYPOTHESIS_PROFILE"] = "campaign"
     paths = [argument for argument in arguments if not argument.startswith("-")]
     options = ["-m", "hypothesis", "-n", "auto", "--dist", "load", "-q", "--durations", "10", "-p", "no:cacheprovider"]
-    return pytest.main([*options, *arguments, *([] if paths else [str(ROOT / "tests")])])
+    return _pytest([*options, *arguments, *([] if paths else [str(ROOT / "tests")])])
 
 
 def long(arguments: Sequence[str]) -> int:
     """The tests that a plain run leaves out (marked ``long``)."""
     options = ["-m", "long", "-n", "2", "--dist", "load", "--durations", "10", "-p", "no:cacheprovider"]
     paths = [argument for argument in arguments if not argument.startswith("-")]
-    return pytest.main([*options, *arguments, *([] if paths else [str(ROOT / "tests")])])
+    return _pytest([*options, *arguments, *([] if paths else [str(ROOT / "tests")])])
 
 
 def invariance(arguments: Sequence[str]) -> int:
@@ -48,16 +47,16 @@ def invariance(arguments: Sequence[str]) -> int:
         print(
             f"run {run + 1} of {runs}: SURFACE_SEED={seed} SURFACE_RECORDS={os.environ['SURFACE_RECORDS']}", flush=True
         )
-        # In a process of its own: the records are made when the test's module is imported.
         tests = [str(ROOT / "tests" / "task" / f"{name}.py") for name in ("test_invariance", "test_windowed_keys")]
-        code = os.spawnv(
-            os.P_WAIT,
-            sys.executable,
-            [sys.executable, "-m", "pytest", "-m", "", "-q", "-x", "-n", "2", "--timeout", "7200", *tests],
-        )
+        code = _pytest(["-m", "", "-q", "-x", "-n", "2", "--timeout", "7200", *tests])
         if code:
             return code
     return 0
+
+
+def _pytest(arguments: Sequence[str]) -> int:
+    """In a process of its own, with this environment: campaigns import what pytest has to import first."""
+    return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
 
 
 CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
