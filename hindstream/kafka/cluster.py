@@ -260,7 +260,7 @@ class Cluster:
         with self.errors(topic=name, partition=partition):
             yield from messages(self.properties, name, partition, start)
 
-    def check_stopped(self, group: str, *, assumed: bool = False, topic: str | None = None) -> None:
+    def check_stopped(self, group: str, *, assumed: bool = False, topic: str | None = None) -> bool:
         """Checks that no member of a group is at work.
 
         The client describes classic and consumer groups. One of the protocol ``streams`` (KIP-1071) is not there for
@@ -270,6 +270,9 @@ class Cluster:
             group: The group.
             assumed: Whether it is taken to be at rest where nobody can tell.
             topic: One that is there, for a group that has committed nothing yet.
+
+        Returns:
+            Whether it is of the protocol ``streams``, and has committed something.
 
         Raises:
             ConfigurationError: One is, or nobody can tell.
@@ -282,37 +285,42 @@ class Cluster:
                 if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
                     raise
                 found = None
-        if found is None or found.state == ConsumerGroupState.DEAD:
-            at_work = self._streams_group_is_at_work(group, topic)
-            if at_work:
-                raise self._at_work(group, "of the protocol streams, and has members")
-            if at_work is None and not assumed:
-                what = "the group does not tell whether the application is running: it is of the protocol streams"
-                step = "stop all its instances, and give --stopped"
-                raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
-        elif found.members or found.state != ConsumerGroupState.EMPTY:
-            raise self._at_work(group, f"{found.state.name}, with {counted(len(found.members), 'member')}")
+        if found is not None and found.state != ConsumerGroupState.DEAD:
+            if found.members or found.state != ConsumerGroupState.EMPTY:
+                raise self._at_work(group, f"{found.state.name}, with {counted(len(found.members), 'member')}")
+            return False
+        offsets = self.group_offsets(group)
+        at_work = self._streams_group_is_at_work(group, offsets or ({(topic, 0): 0} if topic else {}))
+        if at_work:
+            raise self._at_work(group, "of the protocol streams, and has members")
+        if at_work is None and offsets and not assumed:
+            what = "the group does not tell whether the application is running: it is of the protocol streams"
+            step = "stop all its instances, and give --stopped"
+            raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
+        return bool(offsets)
 
     def _at_work(self, group: str, how: str) -> ConfigurationError:
         step = "stop all its instances, and wait until the group is empty (session.timeout.ms)"
         what = f"the application is running: its group is {how}"
         return ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
 
-    def _streams_group_is_at_work(self, group: str, topic: str | None) -> bool | None:
+    def _streams_group_is_at_work(self, group: str, offsets: Mapping[tuple[str, int], int]) -> bool | None:
         """Whether a group that the client cannot describe has members; None: nobody can tell.
 
         The broker takes offsets of nobody for a group that has members, and it looks at that before it looks at what
         is to be noted with an offset. So it is given a note that it never keeps: this changes nothing.
+
+        Args:
+            group: The group.
+            offsets: Some that it has, by topic and partition.
         """
-        offsets = self.group_offsets(group)
-        places = offsets or ({(topic, 0): 0} if topic else {})
-        one_of_each = {name: (partition, offset) for (name, partition), offset in places.items()}
+        one_of_each = {name: (partition, offset) for (name, partition), offset in offsets.items()}
         asked = [TopicPartition(name, *place, _NOT_KEPT) for name, place in one_of_each.items()]
         with self.errors(group=group):
             codes = {place.error and place.error.code() for place in self._altered(group, asked)} if asked else set()
         if codes & _HAS_MEMBERS:
             return True
-        return False if KafkaError.OFFSET_METADATA_TOO_LARGE in codes or not offsets else None
+        return False if KafkaError.OFFSET_METADATA_TOO_LARGE in codes else None
 
     def set_group_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Sets where a group goes on, by topic and partition, and reads it back.

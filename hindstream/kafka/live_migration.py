@@ -82,11 +82,17 @@ class LivePlan:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was done: the tasks that were deleted, and ``min.compaction.lag.ms`` before and now."""
+    """What was done: the tasks that were deleted, and ``min.compaction.lag.ms`` before and now.
+
+    Attributes:
+        of_streams_group: Whether the group is of the protocol ``streams``. Such a group refuses a topology that has
+            changed, until it has been a classic one in between.
+    """
 
     deleted: tuple[str, ...]
     former_lag_ms: int
     lag_ms: int
+    of_streams_group: bool = False
 
 
 @dataclass(slots=True)
@@ -130,7 +136,7 @@ def prepare(cluster: Cluster, live: LiveStore) -> Prepared:
         ConfigurationError: The application is at work; or as of `preview`.
         RetryableError: The cluster did not answer, or has not taken the lag.
     """
-    cluster.check_stopped(live.application_id, assumed=live.stopped)
+    of_streams_group = cluster.check_stopped(live.application_id, assumed=live.stopped)
     former_ms = _lag_ms(cluster, live)
     deleted = live.directory.delete_tasks(live.store)
     lag_ms = max(former_ms, live.lag_ms)
@@ -140,7 +146,7 @@ def prepare(cluster: Cluster, live: LiveStore) -> Prepared:
     if found != lag_ms:
         what = f"{_LAG} was set to {lag_ms}, and {found} is read back"
         raise RetryableError(what, topic=live.changelog, next_step="run the same command again")
-    return Prepared(tuple(deleted), former_ms, lag_ms)
+    return Prepared(tuple(deleted), former_ms, lag_ms, of_streams_group)
 
 
 def verify(cluster: Cluster, live: LiveStore) -> tuple[tuple[ChangelogHistory, LiveComparison], ...]:
@@ -188,11 +194,11 @@ def roll_back(cluster: Cluster, live: LiveStore, former_lag_ms: int | None = Non
         ConfigurationError: The application is at work.
         RetryableError: The cluster did not answer.
     """
-    cluster.check_stopped(live.application_id, assumed=live.stopped)
+    of_streams_group = cluster.check_stopped(live.application_id, assumed=live.stopped)
     before_ms = _lag_ms(cluster, live)
     deleted = live.directory.delete_tasks(live.store)
     cluster.set_topic_config(live.changelog, {_LAG: None if former_lag_ms is None else str(former_lag_ms)})
-    return Prepared(tuple(deleted), before_ms, _lag_ms(cluster, live))
+    return Prepared(tuple(deleted), before_ms, _lag_ms(cluster, live), of_streams_group)
 
 
 def _lag_ms(cluster: Cluster, live: LiveStore) -> int:

@@ -45,9 +45,8 @@ class Bed:
         for topic in ("prices", "orders", "priced"):
             broker.cluster.create_topic(f"{unique}-{topic}", PARTITIONS)
 
-    def app(self, topology: str) -> StreamsApp:
-        # A streams group refuses an application whose topology has changed.
-        settings = {"topology.history.retention.ms": str(RETENTION_MS), "group.protocol": "classic"}
+    def app(self, topology: str, protocol: str = "classic") -> StreamsApp:
+        settings = {"topology.history.retention.ms": str(RETENTION_MS), "group.protocol": protocol}
         return StreamsApp(
             topology, self.broker, self.id, self.folder / "app", topic_prefix=f"{self.id}-", settings=settings
         )
@@ -103,6 +102,25 @@ def test_a_changed_configuration_shows_at_once(broker: Broker, unique: str) -> N
         found = cluster.topic_config(topic)
         assert found["min.compaction.lag.ms"] == str(n)
         assert found["retention.ms"] == (retention_ms or of_broker["retention.ms"])
+
+
+@pytest.mark.long
+def test_a_streams_group_has_to_be_a_classic_one_in_between(broker: Broker, unique: str, tmp_path: Path) -> None:
+    """KIP-1071: a broker refuses an application whose topology has changed; an empty group can become another one."""
+    bed = Bed(broker, unique, tmp_path)
+    first = in_time(prices(random.Random(17), 50, 1_000_000, 1_100_000))
+    with bed.app("plain-table", "streams") as live:
+        bed.produce(first)
+        live.catch_up()
+    assert "start the application once with group.protocol=classic" in bed.typed("prepare")
+    with pytest.raises(RuntimeError, match="Topology updates are not supported yet"):  # noqa: SIM117
+        with bed.app("versioned-join", "streams") as live:
+            live.catch_up()
+    for protocol in ("classic", "streams"):
+        with bed.app("versioned-join", protocol) as live:
+            live.catch_up()
+            newest = [row["key"] for row in live.versions("prices-store", *KEYS) if row["valid_to_ms"] is None]
+    assert sorted(newest) == sorted(row["key"] for row in latest_of(first))
 
 
 def test_a_plain_table_becomes_versioned_and_plain_again(broker: Broker, unique: str, tmp_path: Path) -> None:

@@ -27,8 +27,9 @@ def test_a_group_that_was_set_before_it_ran(broker: Broker, unique: str, tmp_pat
     sales = broker.cluster.create_topic(f"{unique}-sales", 1)
     broker.cluster.create_topic(f"{unique}-totals", 1)
     broker.cluster.produce(sales, SALES)
-    cluster.check_stopped(unique, topic=sales)
+    assert not cluster.check_stopped(unique, topic=sales)
     cluster.set_group_offsets(unique, {(sales, 0): 2})
+    assert not cluster.check_stopped(unique), "nobody has begun with it"
     streams = {"group.protocol": "streams"}
     with StreamsApp("reduce", broker, unique, tmp_path / "app", topic_prefix=f"{unique}-", settings=streams) as app:
         app.catch_up()
@@ -37,7 +38,7 @@ def test_a_group_that_was_set_before_it_ran(broker: Broker, unique: str, tmp_pat
             cluster.check_stopped(unique, assumed=True)
     before = cluster.committed(unique)
     assert before[sales, 0].offset == 4
-    cluster.check_stopped(unique)
+    assert cluster.check_stopped(unique)
     assert cluster.committed(unique) == before, "nothing is changed by asking"
     cluster.set_group_offsets(unique, {(sales, 0): 1})
     assert cluster.group_offsets(unique)[sales, 0] == 1

@@ -71,6 +71,9 @@ def _print_prepared(done: Prepared, out: Results) -> None:
     deleted = ", ".join(done.deleted) or "there was none"
     out.say(f"Local state deleted, of tasks: {deleted}.")
     out.say(f"min.compaction.lag.ms was {_lag(done.former_lag_ms)}, and is {_lag(done.lag_ms)}.")
+    if done.of_streams_group:
+        step = "start the application once with group.protocol=classic"
+        out.say(f"Its group is of the protocol streams, which refuses a topology that has changed: {step}.")
 
 
 def _history_data(found: ChangelogHistory) -> dict[str, object]:
