@@ -13,7 +13,7 @@ from statelib.dsl.state_stores import StateStores
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.joins.table_table.operator import TableJoin, TableJoinMerge
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.source import PlainTableSource

@@ -14,7 +14,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import calling_line
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.processors.definition import ProcessorSupplier
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.topology.nodes import Consumed, Processor, Sink, Source, name_taken
 from statelib.topology.topology import Topology as CompiledTopology
 

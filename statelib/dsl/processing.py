@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_of_call
 from statelib.operators.processors.definition import ProcessorSupplier
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.topology.nodes import Consumed, Described, Source
 
 if TYPE_CHECKING:

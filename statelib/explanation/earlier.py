@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits.expiry import oldest_restorable
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.topology import Processor, Sink, Source
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from statelib.operators.joins.stream_table.buffer import JoinBuffer
 from statelib.operators.joins.stream_table.stream_side import StreamSideSpec
 from statelib.operators.mappers.fields import columns_for
 from statelib.operators.mappers.mapping import evaluate
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.operators.stateless.branch import Branch, Split
 from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
 from statelib.operators.stateless.merge import Merge

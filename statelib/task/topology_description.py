@@ -17,7 +17,7 @@ from statelib.operators.joins.foreign_key.resolve import ForeignKeyResolve
 from statelib.operators.joins.stream_stream.operator import StreamStreamJoin
 from statelib.operators.joins.stream_table.buffer import JoinBuffer, row_schema
 from statelib.operators.mappers.mapping import evaluate
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress.buffered_columns import rows_of, stored_schema

@@ -24,7 +24,7 @@ from statelib.operators.joins.stream_table.buffer import JoinBuffer
 from statelib.operators.joins.stream_table.latest import StreamLatestJoin
 from statelib.operators.joins.stream_table.operator import StreamTableJoin
 from statelib.operators.joins.table_table.operator import TableJoin, TableJoinMerge
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.operators.stateless.branch import Branch, Split
 from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
 from statelib.operators.stateless.merge import Merge

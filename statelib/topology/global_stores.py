@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.topology.node_groups import global_nodes
 from statelib.topology.nodes import Processor
 

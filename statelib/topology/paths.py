@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.operators.stateless.merge import Merge
 from statelib.topology.nodes import Processor, senders
 from statelib.topology.turns import is_shared, turns

@@ -12,7 +12,7 @@ from statelib.calls.names import check_name
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_beside
 from statelib.operators.base import CheckedSpec
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.topology.describe import text_of
 from statelib.topology.lowering import lowered
 from statelib.topology.node_groups import global_nodes, groups

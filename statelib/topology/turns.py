@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.topology.connected import connected
 from statelib.topology.node_groups import global_nodes
 from statelib.topology.nodes import Processor, senders

@@ -9,7 +9,7 @@ from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
 from statelib.operators.joins.foreign_key.subscribe import ForeignKeySubscribe
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.stateless.flat_map import FlatMap

@@ -19,7 +19,7 @@ from statelib.operators.joins.stream_stream.store import HeldStore, JoinWindowSt
 from statelib.operators.joins.stream_table.buffer import JoinBuffer
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore
 from statelib.operators.processors.codec import KEY, decode_calls
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sessions.store import SessionStore
 from statelib.operators.sliding.operator import SlidingAggregate

@@ -20,7 +20,7 @@ from statelib import (
     per_record,
     sum_,
 )
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.topology import column_lineage as module
 from statelib.topology.column_lineage import SinkLineage, column_lineage
 from statelib.topology.topology import Topology

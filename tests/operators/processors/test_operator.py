@@ -26,7 +26,7 @@ from statelib import (
     StreamsBuilder,
     TopologyTestDriver,
 )
-from statelib.operators.processors.operator import Process
+from statelib.operators.processors.process import Process
 from statelib.stores.spec import families_of
 from tests.operators.processors.examples import COUNTS, INTERVAL, CountAndTell, CountAndTellSupplier
 from tests.operators.task import Record as SourceRecord
