@@ -90,13 +90,19 @@ class Bed:
         messages = [Message(key.encode(), as_bytes(value), ts) for key, value, ts in rows]
         self._broker.cluster.produce(f"{self._unique}-{topic}", messages)
 
-    def hand_over(self, *stores: str, topic: str | None = None) -> None:
-        """Exports the head's stores into changelog topics; what has no timestamp gets the clock's, as by a producer."""
+    def hand_over(self, *stores: str, topic: str | None = None, lag_ms: int = 0) -> None:
+        """Exports the head's stores into changelog topics; what has no timestamp gets the clock's, as by a producer.
+
+        ``lag_ms``: how long records are kept from compaction. A marker of a transaction has the time of day: it ends
+        the segment of those of the past, which may be compacted then.
+        """
         now_ms = int(time.time() * 1000)
         with open_state(self._folder / "warehouse", "job", state_dir=self._folder / "read") as state:
             for name in stores:
                 store, changelog = state.store(name), f"{self._unique}-{topic or name}-changelog"
-                self._broker.cluster.create_topic(changelog, PARTITIONS, {"cleanup.policy": "compact"})
+                self._broker.cluster.create_topic(
+                    changelog, PARTITIONS, {"cleanup.policy": "compact", "min.compaction.lag.ms": str(lag_ms)}
+                )
                 for partition in store.partitions:
                     for batch in export_changelog(store, partition):
                         self._broker.cluster.produce(changelog, messages_of(batch, partition, now_ms))
@@ -216,7 +222,7 @@ def test_a_versioned_table(broker: Broker, unique: str, tmp_path: Path, semantic
     bed.pipeline.run(None)
     bed.made("priced")
     bed.create("prices", "orders", "priced")
-    bed.hand_over("prices-store")
+    bed.hand_over("prices-store", lag_ms=1 << 62)
 
     later = prices(chance, 100, 1_200_001, 1_230_000)
     asked = orders(chance, 1_240_000)
