@@ -21,6 +21,9 @@ answered, the records piped in and sent. The same calls then build the topology 
 record that comes out, or reaches a processor of the test, must be the same: key, value, timestamp, headers and order.
 So must the text of `describe()`.
 
+The classes are those of the jars of Kafka 4.3.0 and, where it publishes none of that name, of 3.9.1: the tests of joins
+that later releases keep to themselves. All of them run with the library of 4.3.0.
+
 A *case* is a driver, or a topology that a test only describes. Each is run in two ways, record by record and in one
 batch, with `kafka-4.3`; `--by-slices` adds a job with a slice for each record. Drivers run without record caches, of
 which there is none here. Every test run does [a hundred cases](test_peers.py) again, without Java.

@@ -20,6 +20,22 @@ PROJECT = Path(__file__).with_name("tracer")
 _OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g", "-Dlog4j2.level=INFO")
 _OPENED = ("java.base/java.util", "java.base/java.lang", "java.base/java.util.concurrent")
 _MANIFEST = "Manifest-Version: 1.0\nPremain-Class: hindstream.peers.Agent\nCan-Retransform-Classes: true\n\n"
+_DRIVING = (b"TestDriver", b"AbstractJoinIntegrationTest")
+_STREAMS = "org.apache.kafka.streams"
+_DESCRIBING = {
+    f"{_STREAMS}.kstream.RepartitionTopicNamingTest",
+    f"{_STREAMS}.kstream.internals.SuppressTopologyTest",
+    f"{_STREAMS}.kstream.internals.graph.StreamsGraphTest",
+    f"{_STREAMS}.scala.TopologyTest",
+}
+"""Test classes without a driver, of which the topologies' text is compared."""
+_OF_WHAT_IS_GONE = {
+    f"{_STREAMS}.integration.KStreamTransformIntegrationTest",
+    f"{_STREAMS}.kstream.internals.KStreamBranchTest",
+    f"{_STREAMS}.kstream.internals.KStreamTransformTest",
+    f"{_STREAMS}.kstream.internals.KStreamTransformValuesTest",
+}
+"""Tests of the older release of methods that Kafka Streams 4 has no more."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +56,24 @@ class Ran:
 
 
 def test_classes() -> list[str]:
-    """The classes of the published test jars in which a test may make a driver, in alphabetical order."""
-    found: list[str] = []
-    for jar in (build(PROJECT) / "lib").glob("kafka-streams-*-test.jar"):
+    """The classes of the published test jars in which a test may make a driver, in alphabetical order.
+
+    Those of an older release are among them if the newer one has published none of that name.
+    """
+    target = build(PROJECT)
+    found: set[str] = set()
+    for jar in (*(target / "lib").glob("kafka-streams-*-test.jar"), *(target / "older").glob("*.jar")):
         with zipfile.ZipFile(jar) as archive:
-            found += _with_a_driver(archive)
-    return sorted(found)
+            found |= set(_with_a_driver(archive))
+    return sorted(found - _OF_WHAT_IS_GONE)
 
 
 def _with_a_driver(archive: zipfile.ZipFile) -> Iterator[str]:
     for name in archive.namelist():
-        if name.endswith("Test.class") and "$" not in name and b"TopologyTestDriver" in archive.read(name):
-            yield name.removesuffix(".class").replace("/", ".")
+        if name.endswith("Test.class") and "$" not in name:
+            of_class, content = name.removesuffix(".class").replace("/", "."), archive.read(name)
+            if of_class in _DESCRIBING or any(mark in content for mark in _DRIVING):
+                yield of_class
 
 
 def trace(classes: Sequence[str], folder: Path) -> list[Ran]:
@@ -66,7 +88,7 @@ def trace(classes: Sequence[str], folder: Path) -> list[Ran]:
     with zipfile.ZipFile(agent, "w") as archive:
         archive.writestr("META-INF/MANIFEST.MF", _MANIFEST)
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
-    class_path = os.pathsep.join((str(target / "classes"), f"{target / 'lib'}/*"))
+    class_path = os.pathsep.join((str(target / "classes"), f"{target / 'lib'}/*", f"{target / 'older'}/*"))
     command: list[str | Path] = [
         executable(), *_OPTIONS, *opened, f"-javaagent:{agent}", "-cp", class_path, "hindstream.peers.Main", folder,
         *classes,
