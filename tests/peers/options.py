@@ -170,6 +170,8 @@ def store_builder(told: Option, types: tuple[pa.DataType | None, pa.DataType | N
         types: Of the keys and values that a processor has put there.
     """
     of = told.get("fields", {})
+    if "HeaderAddingSerde" in str((of.get("keySerde"), of.get("valueSerde"))):
+        raise NotExpressed("a serde that adds headers to the record")
     key, value = (
         type_ or type_of_serde(of.get(serde)) or pa.string()
         for type_, serde in zip(types, ("keySerde", "valueSerde"), strict=True)
@@ -177,10 +179,13 @@ def store_builder(told: Option, types: tuple[pa.DataType | None, pa.DataType | N
     builders: Mapping[str, Callable[..., StoreBuilder[Any]]] = {
         "KeyValueStoreBuilder": Stores.key_value_store_builder,
         "TimestampedKeyValueStoreBuilder": Stores.timestamped_key_value_store_builder,
+        "TimestampedKeyValueStoreBuilderWithHeaders": Stores.timestamped_key_value_store_with_headers_builder,
         "VersionedKeyValueStoreBuilder": Stores.versioned_key_value_store_builder,
         "WindowStoreBuilder": Stores.window_store_builder,
         "TimestampedWindowStoreBuilder": Stores.timestamped_window_store_builder,
+        "TimestampedWindowStoreWithHeadersBuilder": Stores.timestamped_window_store_with_headers_builder,
         "SessionStoreBuilder": Stores.session_store_builder,
+        "SessionStoreWithHeadersBuilder": Stores.session_store_with_headers_builder,
     }
     if kind(told) == "MockKeyValueStoreBuilder":
         return Stores.key_value_store_builder(Stores.persistent_key_value_store(of["name"]), key, value)
