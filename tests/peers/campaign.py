@@ -1,4 +1,4 @@
-"""``peers [--only WORD] [--by-slices] [--keep FOLDER] [--write]``: Kafka Streams' own tests, traced and done here.
+"""``peers [--only WORD] [--by-slices] [--recordings FOLDER] [--write]``: Kafka Streams' own tests, done here again.
 
 What differs is printed with its test; the exit code is 1 then.
 """
@@ -6,7 +6,6 @@ What differs is printed with its test; the exit code is 1 then.
 from __future__ import annotations
 
 import argparse
-import shutil
 import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -15,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.peers import page, sample
-from tests.peers.recording import Recording
 from tests.peers.replay import Outcome, outcome
-from tests.peers.tracing import test_classes, trace
+from tests.peers.tracing import test_classes, tests_of, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,20 +28,21 @@ def main(arguments: Sequence[str]) -> int:
     options = argparse.ArgumentParser(prog="peers", description=__doc__)
     options.add_argument("--only", default="", help="a part of the names of test classes")
     options.add_argument("--by-slices", action="store_true", help="also as jobs, with a slice for each record")
-    options.add_argument("--keep", type=Path, help="where the recordings are to stay; an empty folder")
+    options.add_argument("--recordings", type=Path, help="a folder for them; what is there already is not traced again")
     options.add_argument("--write", action="store_true", help="makes the page and the sample anew")
     given = options.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        ran = trace([name for name in test_classes() if given.only in name], Path(folder))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder: Path = given.recordings or Path(temporary)
+        if not (folder / "tests.tsv").exists():
+            folder.mkdir(exist_ok=True)
+            trace([name for name in test_classes() if given.only in name], folder)
+        ran = tests_of(folder)
         print(f"{len(ran)} tests, {dict(Counter(one.status for one in ran))}", flush=True)
-        files = sorted(Path(folder).glob("*.json"))
+        files = sorted(folder.glob("*.json"))
         with ProcessPoolExecutor(_WORKERS) as workers:
             outcomes = list(workers.map(partial(_outcome, by_slices=given.by_slices), files, chunksize=4))
-        if given.keep is not None:
-            shutil.copytree(folder, given.keep, dirs_exist_ok=True)
         if given.write:
-            kafka = next(Recording.of(file.read_bytes()).kafka for file in files)
-            page.write(kafka, ran, outcomes)
+            page.write(ran, outcomes)
             both = zip(files, outcomes, strict=True)
             sample.write([(one.test, file.read_bytes()) for file, one in both if one.kind == "agrees" and one.compared])
     for one in outcomes:

@@ -142,6 +142,8 @@ def supplier(told: Option) -> Any:  # noqa: PLR0911 - one for each kind
     match kind(told):
         case "RocksDbKeyValueBytesStoreSupplier" | "RocksDBKeyValueBytesStoreSupplier":
             return Stores.persistent_key_value_store(of["name"])
+        case "RocksDBKeyValueHeadersBytesStoreSupplier":
+            return Stores.persistent_timestamped_key_value_store_with_headers(of["name"])
         case "InMemoryKeyValueBytesStoreSupplier":
             return Stores.in_memory_key_value_store(of["name"])
         case "RocksDbVersionedKeyValueBytesStoreSupplier":

@@ -30,18 +30,16 @@ which there is none here. Every test run does [a hundred cases](test_peers.py) a
 """
 
 
-def write(kafka: str, ran: Sequence[Ran], outcomes: Sequence[Outcome]) -> None:
+def write(ran: Sequence[Ran], outcomes: Sequence[Outcome]) -> None:
     """Makes it anew.
 
     Args:
-        kafka: The version of Kafka.
         ran: The tests.
         outcomes: What became of their cases.
     """
     kinds = Counter(one.kind for one in outcomes)
     compared = sum(one.compared for one in outcomes)
     summary = [
-        ("Kafka", kafka),
         ("test classes", f"{len({_class(one.name) for one in ran}):,}"),
         ("tests", f"{len(ran):,}"),
         ("of which make no driver and no topology", f"{sum(not one.drivers for one in ran):,}"),

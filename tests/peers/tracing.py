@@ -76,8 +76,8 @@ def _with_a_driver(archive: zipfile.ZipFile) -> Iterator[str]:
                 yield of_class
 
 
-def trace(classes: Sequence[str], folder: Path) -> list[Ran]:
-    """Runs test classes; the folder has a recording of each driver then.
+def trace(classes: Sequence[str], folder: Path) -> None:
+    """Runs test classes; the folder has a recording of each driver then, and what `tests_of` reads.
 
     Args:
         classes: Their names.
@@ -95,6 +95,10 @@ def trace(classes: Sequence[str], folder: Path) -> list[Ran]:
     ]  # fmt: skip
     with (folder / "log").open("wb") as log:
         subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True, cwd=folder)
+
+
+def tests_of(folder: Path) -> list[Ran]:
+    """The tests that were traced into a folder."""
     with (folder / "tests.tsv").open(newline="") as file:
         rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [Ran(name, status, int(drivers), error) for name, status, drivers, error in rows]
