@@ -362,11 +362,14 @@ def _run_of(done: Plan | NothingToDo | SliceResult | None) -> str | None:
 
 
 def _of_earlier_try(context: Context, job: Job, settings: Settings) -> str | None:
-    """The run that an earlier try of the task has committed, where nothing was left for this one."""
+    """The run that an earlier try of the task has committed, where nothing was left for this one.
+
+    Not that of another DAG run at the same time, whose slice ends elsewhere.
+    """
     from hindstream.runs import open_warehouse  # noqa: PLC0415 - parsing a DAG file must stay quick
     from statelib.commits import CommitLog  # noqa: PLC0415
 
     head, began = CommitLog(open_warehouse(settings), job.name).head(), context["dag_run"].start_date
-    if head is None or head.instead_of_replay or began is None or head.created_at_ms < began.timestamp() * 1000:
+    if head is None or head.instead_of_replay or head.until_ms != settings.until_ms:
         return None
-    return head.run_id
+    return None if began is None or head.created_at_ms < began.timestamp() * 1000 else head.run_id

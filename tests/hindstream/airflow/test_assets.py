@@ -70,16 +70,20 @@ def test_a_run_that_was_not_committed_has_nothing_to_tell(tmp_path: Path) -> Non
     assert published_topics(JOB, settings, planned.run_id) == []
 
 
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(("before", "day"), [(True, 2), (False, 2), (True, 3)])
 def test_a_retry_tells_of_what_the_try_before_it_has_committed(
-    ran: tuple[Settings, list[str]], *, before: bool
+    ran: tuple[Settings, list[str]], *, before: bool, day: int
 ) -> None:
-    """One that began before the commit has it from an earlier try; one that began later has nothing to tell."""
+    """One that began before the commit has it from an earlier try; one that began later has nothing to tell.
+
+    Neither has one that is about the next day, on which nothing happened: it has waited for the commit of another run.
+    """
     settings, runs = ran
+    settings = settings.model_copy(update={"until": day * DAY_MS})
     made = datetime.fromtimestamp(CommitLog(open_warehouse(settings), "orders").read(2).created_at_ms / 1000, UTC)
     began = made + timedelta(seconds=-1 if before else 1)
     context: Any = {"dag_run": SimpleNamespace(start_date=began)}
-    assert _of_earlier_try(context, JOB, settings) == (runs[1] if before else None)
+    assert _of_earlier_try(context, JOB, settings) == (runs[1] if before and day == 2 else None)
 
 
 @pytest.mark.parametrize(
