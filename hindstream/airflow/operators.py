@@ -138,6 +138,8 @@ class _SliceOperator(HindstreamOperator):
         until = end if is_of_interval else None if self.until == ALL else self.until
         done = self._call(checked, _run_of, until=until, end_of_input=self.end_of_input)
         planned = getattr(done, "plan", done)
+        if getattr(planned, "reason", None) == "replayed-further":
+            _log.info("to change what was replayed: hindstream repair %s --from TIME", self.job)
         found = [f"{record}. Next: {record.next_step}" for record in planned.future_records]
         context["ti"].xcom_push(key=FUTURE_RECORDS, value=found)
         return planned

@@ -84,6 +84,7 @@ def test_a_slice_out_of_order_and_one_without_records_do_nothing(events: list[di
     assert rest["run_id"] == "00000003-1"
     assert events[3]["head"] == 3
     assert "has already replayed past this slice's end" in events[3]["log"]
+    assert "to change what was replayed: hindstream repair /" in events[3]["log"]
     assert "nothing new since commit 3" in events[3]["log"]
 
 
