@@ -132,7 +132,7 @@ def partition_of(context: Context) -> str | None:
     """The key of the slice's partition: where its data interval begins, in the DAG's time zone.
 
     Returns:
-        None: the slice is not a data interval, or this Airflow has no partitions (before version 3.2).
+        None: the slice is not a data interval.
     """
     start_ms, _ = interval_of(context)
     if start_ms is None:
