@@ -33,6 +33,8 @@ def airflow_environ(home: Path) -> dict[str, str]:
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_port),
         "AIRFLOW__TRIGGERER__DEFAULT_CAPACITY": "1",
+        # A task whose supervisor gets no answer within 5 s is killed.
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
         "PYTHONUNBUFFERED": "1",  # their logs are read while they run
         "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",
     }

@@ -55,3 +55,11 @@ def test_while_somebody_commits_it_looks_again(tmp_path: Path, monkeypatch: pyte
         check_earlier(of_second_day(), JOB, settings, DAY_MS)
     assert begun
     check_earlier(of_second_day(), JOB, settings, DAY_MS)
+
+
+def test_a_run_without_an_interval_cannot_say_what_lies_before_it(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, engine="local")
+    archive_orders(settings, orders())
+    moment = {f"data_interval_{end}": datetime(1970, 1, 2, tzinfo=UTC) for end in ("start", "end")}
+    with pytest.raises(ConfigurationError, match="no data interval.*Next: give a cron expression or a timedelta"):
+        check_earlier(of_second_day() | moment, JOB, settings, DAY_MS)
