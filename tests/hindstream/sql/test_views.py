@@ -193,17 +193,21 @@ def test_in_spark_with_deltas_package(forked, run, tmp_path):
             ]
             assert ask(f"SELECT {columns} FROM {view.name} ORDER BY partition, offset") == want
         assert ask("SHOW VIEWS")[0]["viewName"] == "counts_current"
-        ask(f"CREATE TABLE registered USING delta LOCATION '{forked.uri('topics/counts.new')}'")  # docs/iceberg.md
-        run(7, "new")
-        (rows,) = ask("SELECT count(*) AS n FROM registered")
+        ask("CREATE SCHEMA gold")
+        ask(f"CREATE TABLE gold.counts USING delta LOCATION '{forked.uri('topics/counts.new')}'")  # docs/iceberg.md
+    run(7, "new")
+    with delta_spark(tmp_path) as ask:  # of another session: a Hive metastore has kept it
+        (rows,) = ask("SELECT count(*) AS n FROM gold.counts")
         assert rows["n"] == open_archive(forked, "counts.new").rows
+        ask("DROP TABLE gold.counts")
+    assert open_archive(forked, "counts.new").rows == rows["n"]
 
 
 @contextmanager
 def delta_spark(folder):
-    """Asks a session of Spark with Delta's package."""
+    """Asks a session of Spark with Delta's package, whose catalog is a Hive metastore in the folder."""
     jars = build(Path(__file__).with_name("delta-spark")) / "jars"
-    command = [sys.executable, "-m", "tests.hindstream.sql.delta_spark", str(jars)]
+    command = [sys.executable, "-m", "tests.hindstream.sql.delta_spark", str(jars), str(folder)]
     with (
         (folder / "stderr").open("w") as stderr,
         subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=stderr, text=True, cwd=ROOT) as process,
