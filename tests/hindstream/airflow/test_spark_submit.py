@@ -180,15 +180,26 @@ def test_tasks_wait_in_the_trigger_and_have_the_drivers_errors(tmp_path: Path, a
 @pytest.mark.spark
 @pytest.mark.long
 def test_a_slice_whose_drivers_run_on_a_cluster(tmp_path: Path) -> None:
-    settings = make_settings(tmp_path)
+    """They tell their lineage below their tasks, to whom Airflow's provider tells its own."""
+    settings, file = make_settings(tmp_path), tmp_path / "events.jsonl"
     archive_orders(settings, orders())
+    transport = {"type": "file", "log_file_path": str(file), "append": True}
+    lineage = {"AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport), "HINDSTREAM_OPENLINEAGE": "true"}
     with spark_cluster(tmp_path, "127.0.0.2", has_rest=True, cores=3) as cluster:
-        done = run_slice(tmp_path, environment(cluster.url, cluster.rest_port))
+        done = run_slice(tmp_path, environment(cluster.url, cluster.rest_port) | lineage)
     log = tmp_path / "airflow" / "backfill.log"
     assert done.returncode == 0, done.stderr + (log.read_text() if log.exists() else "")
     assert published_through(open_warehouse(settings), "orders") == 1
     check_published(settings, orders())
     assert len(list((tmp_path / "127.0.0.2").glob("driver-*"))) == 2  # of replay and audit
+    events: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
+    ours = [event for event in events if "hindstream" in event["run"]["facets"]]
+    above = [event["run"]["facets"]["parent"]["job"]["name"] for event in ours if event["job"]["name"] == "orders"]
+    assert above == [f"orders.{phase}" for phase in ("plan", "replay", "audit", "commit", "publish")]
+    ends = [event for event in events if event["job"]["name"] == "orders.audit" and event["eventType"] == "COMPLETE"]
+    (audited,) = [event for event in ends if event["inputs"]]  # the task that waits has the same name
+    assert audited["run"]["facets"]["parent"]["run"]["runId"] == ours[0]["run"]["runId"]
+    assert audited["inputs"][0]["inputFacets"]["dataQualityAssertions"]["assertions"]
 
 
 DAG = """
