@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--kafka", nargs="+", help="versions, with --settings; default: the matrix")
+    parser.add_argument("--kafka", action="append", help="a version, with --settings, or several; default: the matrix")
     parser.add_argument("--settings", default="", help="of the applications of --kafka")
     given, others = parser.parse_known_args(arguments)
     matrix = [Row(version, given.settings) for version in given.kafka] if given.kafka else MATRIX
