@@ -47,4 +47,4 @@ def test_an_estimate_is_off_by_a_factor_either_way(estimated, measured, factor, 
 
 
 def test_all_are_called_by_different_names() -> None:
-    assert len({measurement.name for measurement in MEASUREMENTS}) == len(MEASUREMENTS) == 13
+    assert len({measurement.name for measurement in MEASUREMENTS}) == len(MEASUREMENTS) == 14
