@@ -111,14 +111,8 @@ class ProcessingErrors:
 
 
 def _rows_that_fail(batch: Batch, error: UserFunctionError) -> NDArray[np.bool_]:
-    """bool, one a record: for which of those that a node got its function fails.
-
-    If it was called for only some of them, all results of a source record fail together.
-    """
+    """bool, one a record: for which of those that a node got its function fails; none: that cannot be found out."""
     fails = np.zeros(len(batch), np.bool_)
-    if error.failing is not None:
-        rows, sequence = error.failing.rows(), error.failing.sequence
-        if len(sequence) != len(batch):
-            return np.isin(batch.sequence, sequence[rows])
-        fails[rows] = True
+    if error.failing is not None and error.failing.of == len(batch):
+        fails[error.failing.rows()] = True
     return fails

@@ -33,6 +33,12 @@ def suffixed(value: Any, suffix: str) -> str | None:
     return None if value is None else cut(text(value) + suffix)
 
 
+def fail_for_some(value: Any) -> None:
+    """Fails for a fourth of the values that are there."""
+    if passes(value, 4, 1):
+        raise ValueError(text(value))
+
+
 def key_text(key: Any, start: int | None = None, end: int | None = None) -> str:
     """A key, with the bounds of its window in ms if it has one."""
     return text(key) if start is None else f"{text(key)}[{start},{end})"

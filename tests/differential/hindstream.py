@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ def in_batches(program: Program, cuts: Sequence[int], *, flushed: bool, semantic
         semantics: See `Semantics`.
     """
     types = dict.fromkeys(topics_of(program), (pa.string(), pa.string()))
-    flow = Flow(topology_of(program), types, semantics, headers_of=headers)
+    flow = Flow(topology_of(program), types, semantics, headers_of=headers, goes_on=_may_fail(program))
     outputs: Outputs = {topic: [] for topic in flow.topology.sink_topics}
     for batch in _cut(program, cuts):
         for topic, rows in flow.process([Fed(*row) for row in batch]).items():
@@ -59,7 +59,10 @@ def in_slices(
         semantics: See `Semantics`.
     """
     driver = TopologyTestDriver(topology_of(program), folder, semantics=semantics)
-    driver._scratch.settings = replace(driver._scratch.settings, batch_records=batch_records)
+    on_error: Literal["fail", "quarantine"] = "quarantine" if _may_fail(program) else "fail"
+    driver._scratch.settings = replace(
+        driver._scratch.settings, batch_records=batch_records, on_processing_error=on_error
+    )
     inputs = {topic: driver.create_input_topic(topic) for topic in topics_of(program)}
     numbers = itertools.count()
     for batch in _cut(program, cuts):
@@ -78,6 +81,11 @@ def in_slices(
 def headers(number: int) -> Headers:
     """Of a record, by its place in the program: its number, but not of every third. As in ``Run.java``."""
     return () if number % 3 == 2 else (("number", str(number).encode()),)
+
+
+def _may_fail(program: Program) -> bool:
+    """Whether functions fail for some records, and the program goes on without them."""
+    return any("fails" in step for step in program.steps)
 
 
 def _shown(of: Headers) -> str:

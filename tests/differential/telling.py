@@ -42,6 +42,8 @@ class Telling(Processor):
 
     def process(self, record: Record) -> None:
         for number, child in enumerate(self._step["forwards"]):
+            if number and "fails" in self._step:
+                functions.fail_for_some(record.value)
             value = self._kept(record.key, functions.suffixed(record.value, f"p{number}"), record.timestamp)
             self._context.forward(record.with_value(value), child)
 

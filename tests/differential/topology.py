@@ -208,7 +208,7 @@ class _Building:
         return name
 
     def _named(self, step: Step) -> KStream:
-        return self._of(step).map_values(_value(functions.suffixed, step["suffix"]), Named.as_(step["name"]))
+        return self._of(step).map_values(_suffixed(step), Named.as_(step["name"]))
 
     def _aggregate(self, step: Step) -> KTable:
         grouped: KGroupedStream = self._of(step).group_by_key()
@@ -326,15 +326,15 @@ def _foreign_key(step: Step) -> Any:
 
 
 def _suffixed(step: Step) -> Any:
-    suffix = step["suffix"]
-    if "with_key" not in step:
-        return _value(functions.suffixed, suffix)
+    with_key = step.get("with_key")
 
     def suffixed(value: Any, *key: Any) -> str | None:
-        return functions.suffixed(value, functions.key_text(*key) + suffix)
+        if "fails" in step:
+            functions.fail_for_some(value)
+        return functions.suffixed(value, (functions.key_text(*key) if key else "") + step["suffix"])
 
-    window = ["window_start", "window_end"] if step["with_key"] else []
-    return per_record(suffixed, pa.string(), "value", "key", *window)
+    key = [] if with_key is None else ["key", "window_start", "window_end"] if with_key else ["key"]
+    return per_record(suffixed, pa.string(), "value", *key)
 
 
 def _windows(told: dict[str, Any]) -> TimeWindows | SessionWindows | SlidingWindows:

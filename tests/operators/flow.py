@@ -21,6 +21,7 @@ from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
 from statelib.task.graph import Graph
 from statelib.task.merge import Merged, TaskClock
+from statelib.task.processing_errors import ProcessingErrors
 from statelib.task.source_records import HEADERS_TYPE, Records
 from tests.operators.keys import key_column
 
@@ -54,6 +55,16 @@ class Row(NamedTuple):
     timestamp: int
 
 
+class _LeftOut(ProcessingErrors):
+    """Records for which a function fails, which are counted, and kept nowhere."""
+
+    def __init__(self) -> None:
+        """There is nothing to keep."""
+
+    def _set_aside(self, causes: NDArray[np.int64], reason: str) -> None:
+        pass
+
+
 @dataclass
 class Flow:
     """A topology under test.
@@ -62,6 +73,7 @@ class Flow:
         topology: The topology.
         types: Of each source topic the Arrow types of keys and values.
         headers_of: Gives the headers of a source record, by its number; None: none has any.
+        goes_on: Whether records for which a function fails are left out; they are not set aside anywhere.
         headers: By sink topic, those of what the last batch has sent there.
         watched: A node, of which ``seen`` has everything that it has forwarded; None: no node.
     """
@@ -72,6 +84,7 @@ class Flow:
     watched: str | None = None
     seen: list[Batch] = field(default_factory=list)
     headers_of: Callable[[int], Headers] | None = None
+    goes_on: bool = False
     headers: dict[str, list[Headers]] = field(default_factory=dict)
     metrics: NodeMetrics = field(default_factory=NodeMetrics)
     by_node: dict[str, NodeMetrics] = field(default_factory=dict)
@@ -91,6 +104,7 @@ class Flow:
             for sub, backend, clocks in zip(self.topology.sub_topologies, self.backends, self._clocks, strict=True)
         ]
         for graph in self.graphs:
+            graph.errors = _LeftOut() if self.goes_on else None
             if self.watched in graph.operators:
                 graph.operators[self.watched] = _Watched(graph.operators[self.watched], self.seen)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from statelib import (
     Processor,
     Produced,
     Record,
+    SessionWindows,
     Stores,
     StreamsBuilder,
     per_record,
@@ -162,6 +164,26 @@ def test_a_table_is_without_the_change_for_which_its_function_fails(tmp_path: Pa
     pipeline.run()
     assert [row[3] for row in pipeline.output("out")][-1] == 5
     assert [row[3]["offset"] for row in quarantined(pipeline)] == [1, 3]
+
+
+def test_of_several_results_of_a_record_only_the_one_fails_for_which_the_function_does(tmp_path: Path) -> None:
+    """A session that another replaces is deleted, whatever becomes of the other; so is each piece of a record."""
+    builder = StreamsBuilder("app")
+    stream = builder.stream("in")
+    sessions = stream.group_by_key().windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(timedelta(seconds=10)))
+    sessions.count().map_values(mapped(2), Named.as_("odd")).to_stream().to("counts")
+    pieces = stream.flat_map_values(per_record(lambda value: [3, 6, 7], pa.list_(pa.int64()), "value"))
+    branches = pieces.split(Named.as_("b-"))
+    branches.branch(mapped(8, pa.bool_(), lambda value: value == 3), Branched.as_("3"))
+    for name, branch in branches.branch(mapped(7, pa.bool_(), bool), Branched.as_("6")).no_default_branch().items():
+        branch.to(name)
+    pipeline = Pipeline(tmp_path, builder.build(), on_processing_error="quarantine")
+    pipeline.archive("in", [("a", 1, 1_000), ("a", 1, 2_000)], TYPES)
+    pipeline.run()
+    assert [row[3] for row in pipeline.output("counts")] == [1, None]
+    assert [row[3] for row in pipeline.output("b-3")] == [3, 3]
+    assert [row[3] for row in pipeline.output("b-6")] == [6, 6]
+    assert sorted(row[3]["reason"].partition(":")[0] for row in quarantined(pipeline)) == ["b-", "b-", "odd"]
 
 
 def joined(stream: KStream, builder: StreamsBuilder) -> KStream:

@@ -24,8 +24,9 @@ from statelib.columns.scatter import scatter
 from statelib.errors.kinds import InternalError
 from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.key_types import keys_of_rows
+from statelib.operators.mappers.function_errors import among
 from statelib.operators.mappers.mapping import Mapper, evaluate
-from statelib.operators.tables.change import only_latest
+from statelib.operators.tables.change import latest, only_latest
 from statelib.operators.tables.steps import columns_of
 from statelib.records.key_column import KeyColumn
 
@@ -74,7 +75,8 @@ class RunningTableSelect(StorelessOperator):
         changes, out_of_order = only_latest(forwarded)
         if changes.prior is None:
             raise InternalError("a table that is regrouped does not know its old values", node=self._context.node)
-        (new_key, new), (old_key, old) = (self._selected(changes, of) for of in (changes.value, changes.prior))
+        with among(latest(forwarded)):
+            (new_key, new), (old_key, old) = (self._selected(changes, of) for of in (changes.value, changes.prior))
         what = "the groups of new rows are {}, those of old ones {}"
         new_key, old_key, same = keys_of_rows(new_key, old_key, node=self._context.node, what=what)
         enters, leaves = (valid_of(values) for values in (new, old))
@@ -98,10 +100,11 @@ class RunningTableSelect(StorelessOperator):
         there = valid_of(values)
         columns = columns_of(changes.keys, values).filter(pa.array(there))
         sequence = changes.sequence[there]
-        key, value = (
-            scatter(evaluate(of, columns, self._context.node, sequence), there)
-            for of in (self._spec.key, self._spec.value)
-        )
+        with among(there):
+            key, value = (
+                scatter(evaluate(of, columns, self._context.node, sequence), there)
+                for of in (self._spec.key, self._spec.value)
+            )
         both = valid_of(key) & valid_of(value)
         chosen = pa.array(np.arange(len(both)), mask=~both)
         return key.take(chosen), value.take(chosen)

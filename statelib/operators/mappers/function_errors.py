@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from statelib.errors.exhausted import is_exhaustion
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import place_in_user_code
@@ -17,7 +19,6 @@ from statelib.errors.user_lines import place_in_user_code
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -31,11 +32,11 @@ class Failing:
 
     Attributes:
         rows: Finds the rows; it calls the function again.
-        sequence: int64, by row: the sequence of the record that it comes from.
+        of: How many records there are.
     """
 
     rows: Callable[[], list[int]]
-    sequence: NDArray[np.int64]
+    of: int
 
 
 class UserFunctionError(ConfigurationError):
@@ -77,6 +78,26 @@ def calling(
         if isinstance(told, UserFunctionError) and found is not None:
             told.failing = failing
         raise told from error
+
+
+@contextmanager
+def among(chosen: NDArray[np.bool_]) -> Iterator[None]:
+    """Around calls for some records of a batch: which of them fails is told by its row in the batch.
+
+    Args:
+        chosen: bool, by row of the batch: whether it is one of them.
+    """
+    try:
+        yield
+    except UserFunctionError as error:
+        if (of_chosen := error.failing) is not None:
+            failing_rows = of_chosen.rows
+
+            def rows() -> list[int]:
+                return np.flatnonzero(chosen)[failing_rows()].tolist()  # type: ignore[no-any-return]
+
+            error.failing = Failing(rows, len(chosen))
+        raise
 
 
 def failure(

@@ -18,6 +18,7 @@ import numpy as np
 from statelib.errors.kinds import InternalError
 from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.mappers.fields import both, fields_of_mapper
+from statelib.operators.mappers.function_errors import among
 from statelib.operators.mappers.mapping import Mapper, holds
 from statelib.operators.stateless.operator import Stateless
 from statelib.records.batch import Batch
@@ -100,7 +101,8 @@ class RunningSplit(StorelessOperator):
         left = np.arange(len(batch))
         for number, predicate in enumerate(self._spec.predicates):
             rest = batch.take(left)
-            is_chosen = holds(predicate, rest.as_record_batch(), self._context.node, rest.sequence)
+            with among(branch == NO_BRANCH):
+                is_chosen = holds(predicate, rest.as_record_batch(), self._context.node, rest.sequence)
             branch[left[is_chosen]] = number
             left = left[~is_chosen]
         if self._spec.has_default:

@@ -38,7 +38,14 @@ from statelib.records.batch import concat_in_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from statelib.records.batch import Batch
+
+
+def latest(changes: Batch) -> NDArray[np.bool_]:
+    """bool, by change: whether it says what holds now."""
+    return np.ones(len(changes), np.bool_) if changes.is_latest is None else changes.is_latest
 
 
 def only_latest(changes: Batch) -> tuple[Batch, int]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.scatter import scatter
+from statelib.operators.mappers.function_errors import among
 from statelib.operators.mappers.mapping import Mapper, evaluate, holds
 from statelib.records.key_column import window_columns
 
@@ -55,8 +56,10 @@ class FilterStep:
         """The values that pass."""
         value = columns.column("value")
         there = value.is_valid()
-        rows = np.flatnonzero(np.asarray(there))
-        passes = holds(self.predicate, columns.filter(there), node, sequence[rows]) != self.negated
+        is_there = np.asarray(there)
+        rows = np.flatnonzero(is_there)
+        with among(is_there):
+            passes = holds(self.predicate, columns.filter(there), node, sequence[rows]) != self.negated
         kept = np.zeros(len(value), dtype=np.bool_)
         kept[rows[passes]] = True
         return value if kept.all() else value.take(pa.array(np.arange(len(value)), mask=~kept))
@@ -77,7 +80,8 @@ class MapStep:
         """The mapped values; nothing stays nothing."""
         there = columns.column("value").is_valid()
         rows = np.asarray(there)
-        return scatter(evaluate(self.mapper, columns.filter(there), node, sequence[rows]), rows)
+        with among(rows):
+            return scatter(evaluate(self.mapper, columns.filter(there), node, sequence[rows]), rows)
 
     def describe(self) -> Mapping[str, object]:
         """See `TableStep`."""

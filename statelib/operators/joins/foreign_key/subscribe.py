@@ -31,8 +31,9 @@ from statelib.columns.windowed_type import WindowedType, is_windowed_struct
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.key_types import keys_of_rows
+from statelib.operators.mappers.function_errors import among
 from statelib.operators.mappers.mapping import Mapper, evaluate
-from statelib.operators.tables.change import only_latest
+from statelib.operators.tables.change import latest, only_latest
 from statelib.operators.tables.steps import columns_of
 from statelib.records.key_column import KeyColumn
 
@@ -97,7 +98,8 @@ class RunningForeignKeySubscribe(StorelessOperator):
         changes, out_of_order = only_latest(forwarded)
         if changes.prior is None:
             raise InternalError("the left table of a join does not know its old values", node=self._context.node)
-        new_key, old_key, same = self._foreign_keys(changes, changes.prior)
+        with among(latest(forwarded)):
+            new_key, old_key, same = self._foreign_keys(changes, changes.prior)
         refers, referred = (valid_of(keys) for keys in (new_key, old_key))
         is_row = valid_of(changes.value)
 
@@ -120,7 +122,8 @@ class RunningForeignKeySubscribe(StorelessOperator):
         for values in (changes.value, prior):
             there = valid_of(values)
             columns = columns_of(changes.keys, values).filter(pa.array(there))
-            of_rows = evaluate(self._spec.foreign_key, columns, self._context.node, changes.sequence[there])
+            with among(there):
+                of_rows = evaluate(self._spec.foreign_key, columns, self._context.node, changes.sequence[there])
             if self._spec.windows is not None:
                 of_rows = as_windowed_keys(of_rows, self._spec.windows, self._context.node)
             keys.append(scatter(of_rows, there))

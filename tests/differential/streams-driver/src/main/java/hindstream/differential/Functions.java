@@ -39,6 +39,13 @@ final class Functions {
     return value == null ? null : cut(text(value) + suffix);
   }
 
+  /** Fails for a fourth of the values that are there. */
+  static void failForSome(Object value) {
+    if (passes(value, 4, 1)) {
+      throw new IllegalArgumentException(text(value));
+    }
+  }
+
   static String keyText(Object key) {
     return key instanceof Windowed<?> windowed
         ? text(windowed.key()) + "[" + windowed.window().start() + "," + windowed.window().end() + ")"

@@ -16,6 +16,7 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.test.TestRecord;
@@ -116,6 +117,16 @@ final class Run {
         settings.put(pair.substring(0, pair.indexOf('=')), pair.substring(pair.indexOf('=') + 1));
       }
     }
+    program
+        .get("steps")
+        .forEach(
+            step -> {
+              if (step.has("fails")) {
+                settings.put(
+                    StreamsConfig.PROCESSING_EXCEPTION_HANDLER_CLASS_CONFIG,
+                    LogAndContinueProcessingExceptionHandler.class);
+              }
+            });
     if (!program.path("rocksdb").asBoolean()) {
       settings.put(
           StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG,

@@ -50,6 +50,9 @@ final class Telling implements Processor<Object, Object, Object, Object> {
   public void process(Record<Object, Object> record) {
     int number = 0;
     for (JsonNode child : step.get("forwards")) {
+      if (number > 0 && step.has("fails")) {
+        Functions.failForSome(record.value());
+      }
       Record<Object, Object> forwarded =
           record.withValue(
               kept(record.key(), Functions.suffixed(record.value(), "p" + number++), record.timestamp()));

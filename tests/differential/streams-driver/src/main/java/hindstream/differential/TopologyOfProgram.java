@@ -250,11 +250,7 @@ final class TopologyOfProgram {
       case "to_table" -> step.hasNonNull("store") ? stream.toTable(store(step)) : stream.toTable();
       case "split" -> splitting(stream, step);
       case "process" -> processed(stream, step);
-      case "named" -> {
-        String suffix = step.get("suffix").asText();
-        yield stream.mapValues(
-            value -> Functions.suffixed(value, suffix), Named.as(step.get("name").asText()));
-      }
+      case "named" -> stream.mapValues(suffixing(step), Named.as(step.get("name").asText()));
       case "aggregate" -> aggregated(stream.groupByKey(), step);
       case "stream_join" -> streamJoin(stream, step);
       case "stream_table_join" ->
@@ -388,9 +384,12 @@ final class TopologyOfProgram {
 
   private static ValueMapperWithKey<Object, Object, Object> suffixing(JsonNode step) {
     String suffix = step.get("suffix").asText();
-    return step.has("with_key")
-        ? (key, value) -> Functions.suffixed(value, Functions.keyText(key) + suffix)
-        : (key, value) -> Functions.suffixed(value, suffix);
+    return (key, value) -> {
+      if (step.has("fails")) {
+        Functions.failForSome(value);
+      }
+      return Functions.suffixed(value, (step.has("with_key") ? Functions.keyText(key) : "") + suffix);
+    };
   }
 
   @SuppressWarnings({"rawtypes", "unchecked"})
