@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from statelib.errors.kinds import RetryableError
-from tests.hindstream.spark.submission.world import STEPS, World, expected, made, until
+from tests.hindstream.spark.submission.world import STEPS, World, begun, check_followed, check_killed_submitter
 from tests.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
@@ -54,34 +53,11 @@ def _command(process: Path) -> bytes:
 
 @pytest.mark.long
 def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(world: World) -> None:
-    world.wait.touch()
-    first = world.submit()
-    assert world.submit() == first  # a retry of the task
-    until(lambda: world.kept() == 2)
+    first = begun(world)
     kill_driver()
-    said = world.ended(first)
-    with pytest.raises(RetryableError, match=rf"driver of the phase replay has ended before it was through: {said}"):
-        world.here.check(said)
-    world.wait.unlink()
-    second = world.submit()
-    assert second != first
-    assert world.ended(second) == "FINISHED"
-    world.here.check("FINISHED")
-    assert world.staged is not None
-    assert world.staged.done_before == 2
-    assert world.here.attach_or_submit() is None
-    assert made(world.staged) == expected(world.folder / "alone")
+    check_followed(world, first, world.ended(first), succeeded="FINISHED")
 
 
 @pytest.mark.parametrize("step", [pytest.param(step, marks=pytest.mark.long) for step in STEPS])
 def test_who_submits_is_killed(world: World, step: str) -> None:
-    world.wait.touch()
-    world.submit(step)
-    application = world.submit()
-    newest = world.submissions.newest()
-    assert newest is not None
-    assert newest.number == (1 if step in {"submit.before-claim", "submit.recorded"} else 2)
-    assert newest.application == application
-    world.wait.unlink()
-    assert world.ended(application) == "FINISHED"
-    assert made(world.staged) == expected(world.folder / "alone")
+    check_killed_submitter(world, step, succeeded="FINISHED")

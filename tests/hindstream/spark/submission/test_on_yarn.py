@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from statelib.errors.kinds import RetryableError
-from tests.hindstream.spark.submission.world import World, expected, made, until
+from tests.hindstream.spark.submission.world import World, begun, check_followed, until
 from tests.hindstream.spark.submission.yarn import Yarn, yarn
 
 if TYPE_CHECKING:
@@ -38,10 +37,7 @@ def drivers(application: str) -> list[int]:
 
 def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(tmp_path: Path, server: Yarn) -> None:
     world = World(tmp_path, "yarn", server.port)
-    world.wait.touch()
-    first = world.submit()
-    assert world.submit() == first  # a retry of the task
-    until(lambda: world.kept() == 2)
+    first = begun(world)
     (driver,) = drivers(first)
     os.kill(driver, signal.SIGKILL)
     until(lambda: drivers(first) not in ([], [driver]))  # YARN starts another
@@ -50,14 +46,4 @@ def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
     os.kill(another, signal.SIGKILL)
     said = world.ended(first)
     assert said.startswith("FAILED")
-    with pytest.raises(RetryableError, match="driver of the phase replay has ended before it was through: FAILED"):
-        world.here.check(said)
-    world.wait.unlink()
-    second = world.submit()
-    assert second != first
-    assert world.ended(second) == "SUCCEEDED"
-    world.here.check("SUCCEEDED")
-    assert world.staged is not None
-    assert world.staged.done_before == 2
-    assert world.here.attach_or_submit() is None
-    assert made(world.staged) == expected(world.folder / "alone")
+    check_followed(world, first, said, succeeded="SUCCEEDED")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import plan, replay
 from hindstream.spark.submission.record import Submissions
 from statelib.commits import NothingToDo, Runs
+from statelib.errors.kinds import RetryableError
 from statelib.job.job import load_job
 from tests.hindstream.spark.orders import archive_orders, make_settings, orders
 from tests.hindstream.spark.submission.submitter import JOB, submitted
@@ -77,6 +81,44 @@ class World:
     def kept(self) -> int:
         """How many tasks of Spark are done."""
         return kept(self.settings)
+
+
+def begun(world: World) -> str:
+    """A driver that has done two tasks, and waits in the third; who submits it a second time finds it."""
+    world.wait.touch()
+    first = world.submit()
+    assert world.submit() == first  # a retry of the task
+    until(lambda: world.kept() == 2)
+    return first
+
+
+def check_followed(world: World, first: str, said: str, *, succeeded: str) -> None:
+    """A driver that was killed, of which the cluster has ``said`` something, is followed by one that does the rest."""
+    with pytest.raises(RetryableError, match=re.escape(f"before it was through: {said}")):
+        world.here.check(said)
+    world.wait.unlink()
+    second = world.submit()
+    assert second != first
+    assert world.ended(second) == succeeded
+    world.here.check(succeeded)
+    assert world.staged is not None
+    assert world.staged.done_before == 2
+    assert world.here.attach_or_submit() is None
+    assert made(world.staged) == expected(world.folder / "alone")
+
+
+def check_killed_submitter(world: World, step: str, *, succeeded: str) -> None:
+    """Who submits is killed at a step; the next one finds the application, or submits another."""
+    world.wait.touch()
+    world.submit(step)
+    application = world.submit()
+    newest = world.submissions.newest()
+    assert newest is not None
+    assert newest.number == (1 if step in {"submit.before-claim", "submit.recorded"} else 2)
+    assert newest.application == application
+    world.wait.unlink()
+    assert world.ended(application) == succeeded
+    assert made(world.staged) == expected(world.folder / "alone")
 
 
 def kept(settings: Settings) -> int:
