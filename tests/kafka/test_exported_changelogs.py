@@ -475,16 +475,20 @@ def staff(chance: random.Random, count: int, from_ms: int) -> Rows:
     ]
 
 
-def test_a_foreign_key_join(broker: Broker, unique: str, tmp_path: Path) -> None:
-    """Subscriptions: a change of a department is told to all that were in it before the hand-over, and to no others."""
-    chance = random.Random(13)
+def placed() -> StreamsBuilder:
     builder = StreamsBuilder("job")
     left = builder.table("staff", Materialized.as_("staff-store"))
     right = builder.table("departments", Materialized.as_("departments-store"))
     joiner = per_record(lambda left, right: f"{left}@{right or 'null'}", STRING, "left", "right")
     department = per_record(lambda value: value.partition(":")[0], STRING, "value")
     left.left_join(right, joiner, Named.as_("placed"), foreign_key=department).to_stream().to("placed")
-    bed = Bed(tmp_path, broker, unique, builder, "kafka-4.3")
+    return builder
+
+
+def test_a_foreign_key_join(broker: Broker, unique: str, tmp_path: Path) -> None:
+    """Subscriptions: a change of a department is told to all that were in it before the hand-over, and to no others."""
+    chance = random.Random(13)
+    bed = Bed(tmp_path, broker, unique, placed(), "kafka-4.3")
     bed.archive("staff", staff(chance, 200, 1_000))
     bed.archive("departments", [(key, f"{key}'s first", 1_000) for key in KEYS])
     bed.pipeline.run(None)

@@ -52,6 +52,7 @@ from tests.kafka.test_exported_changelogs import (
     in_order,
     offers,
     orders,
+    placed,
     priced,
     prices,
     staff,
@@ -141,7 +142,8 @@ def restored(app: StreamsApp) -> dict[str, int]:
     return {store: records for store, records in app.restored().items() if records}
 
 
-def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path) -> None:
+def priced_bed(tmp_path: Path, broker: Broker, unique: str) -> tuple[WarmBed, random.Random]:
+    """A job that has taken up prices and an order; and chance, for what comes later."""
     chance = random.Random(8)
     bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip")
     bed.create("prices", "orders", "priced")
@@ -149,6 +151,11 @@ def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path) -> None:
     bed.both("orders", [("key-1", "x", 1_000)])
     bed.pipeline.run(None)
     bed.made("priced")
+    return bed, chance
+
+
+def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path) -> None:
+    bed, chance = priced_bed(tmp_path, broker, unique)
     done = bed.lay("prices", "orders")
     assert done.local_state is not None
     assert done.local_state.path == str(tmp_path / "warm" / unique)
@@ -167,13 +174,7 @@ def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path) -> None:
 
 def test_a_table_whose_changelog_is_its_topic(broker: Broker, unique: str, tmp_path: Path) -> None:
     """It does not move, since the topic is there. But its files are written, up to where the job has come."""
-    chance = random.Random(8)
-    bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip")
-    bed.create("prices", "orders", "priced")
-    bed.both("prices", prices(chance, 400, 1_000_000, 1_200_000))
-    bed.both("orders", [("key-1", "x", 1_000)])
-    bed.pipeline.run(None)
-    bed.made("priced")
+    bed, chance = priced_bed(tmp_path, broker, unique)
     of_source = {"leave_out": ("prices-store",), "changelogs": {"prices-store": f"{unique}-prices"}}
     assert bed.lay("prices", "orders", **of_source).stores == ()
     settings = {"topology.optimization": "all", **EXACTLY_ONCE}
@@ -279,13 +280,7 @@ def test_two_streams_that_wait_for_each_other(broker: Broker, unique: str, tmp_p
 @pytest.mark.long
 def test_a_foreign_key_join(broker: Broker, unique: str, tmp_path: Path) -> None:
     chance = random.Random(13)
-    builder = StreamsBuilder("job")
-    left = builder.table("staff", Materialized.as_("staff-store"))
-    right = builder.table("departments", Materialized.as_("departments-store"))
-    joiner = per_record(lambda left, right: f"{left}@{right or 'null'}", STRING, "left", "right")
-    department = per_record(lambda value: value.partition(":")[0], STRING, "value")
-    left.left_join(right, joiner, Named.as_("placed"), foreign_key=department).to_stream().to("placed")
-    bed = WarmBed(tmp_path, broker, unique, builder, "kafka-4.3")
+    bed = WarmBed(tmp_path, broker, unique, placed(), "kafka-4.3")
     bed.create("staff", "departments", "placed")
     bed.both("staff", staff(chance, 200, 1_000))
     bed.both("departments", [(key, f"{key}'s first", 1_000) for key in KEYS])
