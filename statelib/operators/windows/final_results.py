@@ -7,6 +7,7 @@ window any more that has closed, so what the aggregation has at the end of a bat
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -162,7 +163,7 @@ class FinalResults:
         )
 
 
-class FinalOperator:
+class FinalOperator(ABC):
     """What running aggregations that forward final results have in common, whatever their windows are.
 
     A base beside that of the aggregation, before it.
@@ -196,13 +197,13 @@ class FinalOperator:
         self._bring_back(after_ms, None)
         return self._finals.sealed(self._closed(after_ms, None), batch)
 
+    @abstractmethod
     def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
         """Brings here what is stored of windows that end after ``after_ms`` and until ``until_ms`` (None: any time)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _closed(self, after_ms: int, until_ms: int | None) -> ClosedWindows:
         """The windows that end after ``after_ms`` and until ``until_ms`` (None: any time), all of them in memory."""
-        raise NotImplementedError
 
 
 class FinalAsLoaded(FinalOperator):
