@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _REPARTITION = "-REPARTITION"
 _MERGE = "-MERGE"
+_OF_ALL = "-OF-ALL"
 _SINK = "-SINK"
 
 
@@ -203,7 +204,10 @@ class _Written:
         ways = self._ways(topic)
         if topic in self._readers:
             return self._readers[topic].name
-        return self._source(topic, ways[0], 0) if len(ways) == 1 else f"{topic}{_MERGE}"
+        if len(ways) == 1:
+            return self._source(topic, ways[0], 0)
+        has_merge = len(ways[0]) > 1  # of this name, before the repartition
+        return f"{topic}{_MERGE}{_OF_ALL if has_merge else ''}"
 
     def _source(self, topic: str, way: Sequence[Sink], number: int) -> str:
         sink = way[0].name if len(way) == 1 else f"{topic}{_MERGE}{number or ''}{_SINK}"

@@ -75,6 +75,18 @@ def test_sinks_of_two_sub_topologies_meet_behind_repartitions() -> None:
     assert topology.partitions({"a": 2, "b": 5}) == {0: 2, 1: 5, 2: 5}
 
 
+@pytest.mark.parametrize("twice", ["a", "b"])
+def test_so_do_several_of_one_and_one_of_another(twice: str) -> None:
+    builder = StreamsBuilder("app")
+    streams = {name: builder.stream(name) for name in ("a", "b")}
+    for stream in streams.values():
+        stream.to("out")
+    streams[twice].map_values("value").to("out")
+    topology = builder.build()
+    assert len(topology.sub_topologies) == 3
+    assert topology.sink_topics == ("out",)
+
+
 def test_two_numbers_of_partitions_for_one_topic_are_refused() -> None:
     builder = StreamsBuilder("app")
     stream = builder.stream("a")
