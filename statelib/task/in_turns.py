@@ -116,7 +116,14 @@ class InTurns:
         """The nodes that get something from outside, and the numbers of the parents from whom."""
         self._edges = {node.name: self._edges_of(node, nodes) for node in turn}
         of_tables = any(processor.tables for processor in self._processors)
-        self._writes_at_once = {node.name for node in turn if of_tables and not self._is_custom(node.name)}
+        self._writes_at_once = {
+            node.name
+            for node in turn
+            if of_tables
+            and not self._is_custom(node.name)
+            and self.names.issuperset(node.parents[len(senders(node)) :])
+        }
+        """But for those that look into tables that are not written then: they have to remember what has changed."""
         self._inputs: dict[str, list[Batch]] = {}  # by node, of each parent: nothing
         self._queue = PunctuationQueue()
         if self._processors:

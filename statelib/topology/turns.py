@@ -44,6 +44,9 @@ def turns(nodes: Sequence[Node]) -> tuple[Turn, ...]:
     for names in together:
         turn_of |= dict.fromkeys(names, names[0])
     turn_of = _without_circles(nodes, turn_of)
+    while into := _looking_into(nodes, turn_of):
+        turn_of = {name: into.get(turn, turn) for name, turn in turn_of.items()}
+        turn_of = _without_circles(nodes, turn_of)
     members: dict[str, list[Node]] = {}
     for node in nodes:
         members.setdefault(turn_of[node.name], []).append(node)
@@ -70,6 +73,28 @@ def _together(nodes: Sequence[Node]) -> list[list[str]]:
         elif ties[node.name]:  # it is flushed with each record, and so is what it looks into
             ties[node.name] += [name for name in node.parents[len(senders(node)) :] if name in ties]
     return [names for names in connected(ties) if len(names) > 1]
+
+
+def _looking_into(nodes: Sequence[Node], turn_of: Mapping[str, str]) -> dict[str, str]:
+    """Turns that belong to another one, by which: a node looks from one into a table of the other.
+
+    Where a custom processor uses the store of a table, all of its turn is written with each record
+    (`statelib.task.in_turns`), so who looks into it has to do so between records; and so is what it looks into, but for
+    global tables, which are there before.
+    """
+    written = {turn_of[node.name] for node in nodes if _uses_tables(node)}
+    of_globals = global_nodes(nodes)
+    found: dict[str, str] = {}
+    for node in nodes:
+        for other in node.parents[len(senders(node)) :] if isinstance(node, Processor) else ():
+            one, looked_into = turn_of[node.name], turn_of[other]
+            if one != looked_into and other not in of_globals and not written.isdisjoint((one, looked_into)):
+                found |= {one: looked_into} if looked_into in written else {looked_into: one}
+    return found
+
+
+def _uses_tables(node: Node) -> bool:
+    return isinstance(node, Processor) and isinstance(node.spec, Process) and bool(node.spec.tables)
 
 
 def _above(nodes: Sequence[Node], turn_of: Mapping[str, str]) -> dict[str, set[str]]:
