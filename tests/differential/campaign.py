@@ -3,6 +3,7 @@
 Of each seed there is also a program of names, of which only the topology's text is compared; of every fifth one in
 which windows close.
 What differs is made as small as possible and printed with its seed; the exit code is 1 then.
+Once mended, its line belongs into ``found.jsonl``.
 """
 
 from __future__ import annotations

@@ -107,15 +107,20 @@ def _describe(making: Making, most: int) -> None:
 def _leave_out(making: Making) -> None:
     """Takes back what cannot be compared beside other steps: see the module's docstring."""
     has = {step["op"] for step in making.steps}
+    suppresses = bool(has & {"suppress", "suppress_windows"})
     comes_back = any(step["op"] == "stream" and step["topic"].startswith("through") for step in making.steps)
+    count = making.realms.count
     for number, step in enumerate(making.steps):
-        if step["op"] == "to" and step["topic"].startswith("out") and comes_back:
-            step["topic"] = f"out{number}"
-        if "suppress" in has:
-            step.pop("table", None)
+        if "suppress" in has and step.pop("table", None):
+            count += 1  # what it has held together
         if "foreign_key_join" in has and "writes" in step:  # Kafka looks into the left table for its answers
             step["writes"] = False
-        if making.realms.count > 1:  # Kafka's driver has one stream time for all sub-topologies
+        if suppresses and not has.isdisjoint({"cogroup", "cogroup_windowed"}):
+            step.pop("retention", None)  # Kafka takes what is cogrouped of a versioned table's stream for versioned
+        if step["op"] == "to" and step["topic"].startswith("out") and comes_back:
+            step["topic"] = f"out{number}"
+    for step in making.steps:
+        if count > 1:  # Kafka's driver has one stream time for all sub-topologies
             step.pop("tick", None)
 
 
