@@ -70,7 +70,7 @@ def compact(pipeline: Pipeline, attempt: str, *, keep: int = 2, now_ms: int = 0,
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("build", "semantics"), one_in(4, IN_EACH_MODE))
+@pytest.mark.parametrize(("build", "semantics"), one_in(8, IN_EACH_MODE))
 def test_the_rebuilt_state_is_that_of_the_checkpoint(
     tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str
 ) -> None:

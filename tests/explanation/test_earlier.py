@@ -10,7 +10,7 @@ import pytest
 
 from statelib.explanation import explain, result_at
 from statelib.job.job import Job
-from tests.effort import every_other
+from tests.effort import one_in
 from tests.explanation.jobs import JOBS, OUT, explained, history, run, windows
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface
@@ -58,7 +58,7 @@ def test_a_window_that_began_later(tmp_path: Path, from_beginning) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("name", every_other(JOBS))
+@pytest.mark.parametrize("name", one_in(4, JOBS))
 def test_of_each_job_it_is_the_same(name: str, tmp_path: Path, from_beginning) -> None:
     seed = random.Random(name).randrange(1 << 32)
     pipeline = run(tmp_path, JOBS[name](), history(seed, 40, in_order=False), [*range(60, 400, 60), None])

@@ -15,7 +15,7 @@ from statelib.commits.versions.fork import fork, fork_from_beginning
 from statelib.errors.kinds import ConfigurationError
 from statelib.explanation import explain, result_at
 from statelib.job.job import Job
-from tests.effort import every_other
+from tests.effort import one_in
 from tests.explanation.jobs import JOBS, OUT, explained, history, run
 from tests.explanation.test_explainer import NO_SHRINKING
 from tests.task.pipeline import Pipeline
@@ -45,7 +45,7 @@ def of_fork(made: Pipeline, partition: int, offset: int, topic: str = OUT) -> Ex
 
 @pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("name", every_other(JOBS))
+@pytest.mark.parametrize("name", one_in(4, JOBS))
 @settings(max_examples=2, phases=NO_SHRINKING)
 @given(seed=st.integers(0, 2**32), commit=st.integers(1, 2))
 def test_a_fork_s_results_rest_on_the_same_records(name: str, tmp_path_factory, seed: int, commit: int) -> None:

@@ -32,7 +32,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     return pipeline
 
 
-@pytest.mark.parametrize("topic", one_in(4, TOPICS))
+@pytest.mark.parametrize("topic", one_in(8, TOPICS))
 def test_a_result_is_explained(replayed: Pipeline, topic: str) -> None:
     partition, offset, *_ = random.Random(SEED).choice(replayed.output(topic))
     found = result_at(replayed.warehouse, topic, partition, offset)

@@ -12,12 +12,12 @@ from tests.faults.subject import Difference
 pytestmark = pytest.mark.skipif(why_unsupported() is not None, reason=f"{why_unsupported()}")
 
 CASES = [
-    "kill:next/commit.created:1",
     "zombie:rewrite/publish.before-commit/overtaken:1",
     "disk-full:spill once:604",  # of a table that is spilled
     "power:cut:7",  # this lost records before the log of a topic was synced, and the others below
 ]
 LONG_CASES = [
+    "kill:next/commit.created:1",
     "kill:spill/task.spilled:20",
     "memory:no more:2",
     "zombie:next/task.restored/overtaken by two slices:2",

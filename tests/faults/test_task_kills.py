@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from statelib.errors.fault_points import observed
+from tests.effort import every_other
 from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
 from tests.task.test_kept import KEEP
@@ -73,7 +74,7 @@ def expected(first_slice: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     return outputs(pipeline(undisturbed))
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", every_other(STEPS))
 def test_killed_at_a_step_and_run_again(
     first_slice: Path, expected: dict[str, list[Any]], tmp_path: Path, step: str
 ) -> None:

@@ -261,16 +261,17 @@ ARGUMENTS = ("new.py:job", "--against", "old.py:job", "--to", "70000")
 @pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("is_killed", "first"),
+    ("is_killed", "first", "every"),
     [
-        pytest.param(False, 0, id="it cleans up"),
-        pytest.param(True, 1, id="the next one cleans up", marks=pytest.mark.long),
-        pytest.param(False, 1, id="it cleans up at the others", marks=pytest.mark.long),
-        pytest.param(True, 0, id="the next one cleans up at the others", marks=pytest.mark.long),
+        pytest.param(False, 0, 8, id="it cleans up"),
+        pytest.param(False, 0, 2, id="it cleans up at every second", marks=pytest.mark.long),
+        pytest.param(True, 1, 2, id="the next one cleans up", marks=pytest.mark.long),
+        pytest.param(False, 1, 2, id="it cleans up at the others", marks=pytest.mark.long),
+        pytest.param(True, 0, 2, id="the next one cleans up at the others", marks=pytest.mark.long),
     ],
 )
-def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed, first) -> None:
-    """At every second step from ``first`` on, and at all of dropping, after which nothing is left to clean up."""
+def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed, first, every) -> None:
+    """At each ``every``th step from ``first`` on, and at all of dropping, after which nothing is left to clean up."""
     before, steps = paths(pipeline.warehouse), []
     with observed(steps.append):
         assert tries(*ARGUMENTS).code == 1
@@ -278,7 +279,7 @@ def test_wherever_it_is_stopped(pipeline, tries, monkeypatch, is_killed, first) 
     assert {name.partition(".")[0] for name in names} >= {"fork", "commit", "drop"}
     gone = ended_process()
     for number, name in enumerate(names):
-        if is_killed if name.startswith("drop.") else number % 2 != first:
+        if is_killed if name.startswith("drop.") else number % every != first:
             continue
         at = {"is_there": True}
 

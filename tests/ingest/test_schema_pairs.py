@@ -14,7 +14,7 @@ import pytest
 
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.job.lake_topic import LakeTopic
-from tests.effort import in_turn
+from tests.effort import one_in
 from tests.ingest.lake import load, records_of, without_nulls
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def check(folder: Path, first: Any, second: Any, *, in_one: bool, options: dict[
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("first", "loads"), in_turn(ARRAYS, [1, 2]))
+@pytest.mark.parametrize(("first", "loads"), one_in(4, itertools.product(ARRAYS, [1, 2])))
 def test_pairs_of_parquet(tmp_path: Path, first: str, loads: int) -> None:
     for second in ARRAYS:
         folder = tmp_path / second
@@ -94,7 +94,7 @@ def test_pairs_of_parquet(tmp_path: Path, first: str, loads: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("first", "loads"), in_turn(JSON, [1, 2]))
+@pytest.mark.parametrize(("first", "loads"), one_in(4, itertools.product(JSON, [1, 2])))
 def test_pairs_of_json(tmp_path: Path, first: str, loads: int) -> None:
     for second, text in itertools.product(JSON, (False, True)):
         folder = tmp_path / f"{second}{text}"

@@ -38,6 +38,7 @@ from statelib.changelog.export import RECORDS
 from statelib.described.description import Place
 from tests.changelog.test_export import assert_same, came_back, rows_of
 from tests.changelog.test_rebuild import head_of
+from tests.effort import every_other, one_in
 from tests.kafka.cluster import Message
 from tests.kafka.streams_app import StreamsApp
 from tests.task.pipeline import Pipeline
@@ -208,9 +209,7 @@ def priced(table: Any, joined: Joined | None = None) -> StreamsBuilder:
     return builder
 
 
-@pytest.mark.parametrize(
-    ("semantics", "at_once"), [("kip", "500"), pytest.param("kip", "1", marks=pytest.mark.long), ("kafka-4.3", "7")]
-)
+@pytest.mark.parametrize(("semantics", "at_once"), one_in(3, [("kip", "500"), ("kip", "1"), ("kafka-4.3", "7")]))
 def test_a_versioned_table(broker: Broker, unique: str, tmp_path: Path, semantics: str, at_once: str) -> None:
     """The history too; and the restore's portions do not matter. Some keys were last heard of long before the rest."""
     chance = random.Random(7)
@@ -336,6 +335,7 @@ def test_windows_and_what_suppress_holds_back(broker: Broker, unique: str, tmp_p
     bed.assert_comes_back("count-store", "sum-store", "final-counts-store", "final-sums-store")
 
 
+@pytest.mark.long
 def test_old_windows_are_restored_too(broker: Broker, unique: str, tmp_path: Path) -> None:
     """Kafka Streams 4.4 restores windows from where the log's times come near that of its last record."""
     bed = Bed(tmp_path, broker, unique, windows_of_amounts(), "kip")
@@ -516,7 +516,7 @@ def test_a_foreign_key_join(broker: Broker, unique: str, tmp_path: Path) -> None
     assert len(made) >= len(told_to) + len(moved) / 2
 
 
-@pytest.mark.parametrize("handed_over", [False, True])
+@pytest.mark.parametrize("handed_over", every_other([False, True]))
 def test_what_waits_for_a_table_is_lost_at_the_shipped_restore(
     broker: Broker, unique: str, tmp_path: Path, handed_over: bool
 ) -> None:

@@ -27,6 +27,7 @@ from statelib.topics.archive import TopicArchive
 from statelib.topics.parquet.schema import HEADERS, TIMESTAMP, topic_schema
 from statelib.topics.partitioner import partition_for
 from tests.conftest import ROOT
+from tests.effort import one_in
 from tests.kafka.cluster import Message
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ publish.publish_to_kafka(job_of(name), Storage(warehouse), settings)
 """Killed at the n-th record, whose transaction is open, or where the n-th transaction begins."""
 
 
-@pytest.mark.parametrize(("when", "number"), [("produce", 4), ("produce", 14), ("transaction", 4)])
+@pytest.mark.parametrize(("when", "number"), one_in(3, [("produce", 4), ("produce", 14), ("transaction", 4)], first=2))
 def test_killed_in_the_middle_nothing_is_twice(
     cluster: Cluster, warehouse: str, unique: str, when: str, number: int
 ) -> None:

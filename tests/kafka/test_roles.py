@@ -66,6 +66,7 @@ def story(world: World, told: list[str]) -> Story:  # which listens meanwhile
     return world.run()
 
 
+@pytest.mark.long
 def test_each_right_is_needed(story: Story) -> None:
     """With all rights the job has run. Without any one a step has failed, and has said what is missing."""
     from_archive, from_kafka = story.rows
@@ -86,6 +87,7 @@ def missing(left_out: str) -> str:
     return what.removeprefix("arn:aws:s3:::lake/").split("*", 1)[0].rstrip("/")
 
 
+@pytest.mark.long
 def test_absent_objects_may_be_listed(story: Story) -> None:
     """Amazon says that an object is absent only to those who may list it; this server says so to everybody."""
     page = policies()
@@ -98,6 +100,7 @@ def test_absent_objects_may_be_listed(story: Story) -> None:
             assert any(fnmatchcase(key, pattern) for patterns in listed for pattern in patterns), (user, key)
 
 
+@pytest.mark.long
 def test_readers_cannot_write(world: World, story: Story) -> None:
     assert story.rows
     report = f"jobs/{JOB}/reports/index.html"
@@ -127,6 +130,7 @@ def test_readers_cannot_write(world: World, story: Story) -> None:
     assert world.admin.exists(report)
 
 
+@pytest.mark.long
 def test_a_delta_table_needs_no_right_on_the_job(world: World, story: Story) -> None:
     without = less("reader", f"Sink: arn:aws:s3:::lake/warehouse/jobs/{JOB}/*")
     with world.acting_as(without):
@@ -134,6 +138,7 @@ def test_a_delta_table_needs_no_right_on_the_job(world: World, story: Story) -> 
         assert table.to_pyarrow_table().num_rows == story.rows[0]
 
 
+@pytest.mark.long
 def test_no_secret_is_written_or_told(world: World, story: Story, told: list[str]) -> None:
     """Neither in the warehouse, nor in what was logged or refused."""
     secrets = [SECRET_ACCESS_KEY, *KAFKA_PASSWORDS.values()]

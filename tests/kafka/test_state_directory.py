@@ -154,6 +154,7 @@ def priced_bed(tmp_path: Path, broker: Broker, unique: str) -> tuple[WarmBed, ra
     return bed, chance
 
 
+@pytest.mark.long
 def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path) -> None:
     bed, chance = priced_bed(tmp_path, broker, unique)
     done = bed.lay("prices", "orders")
@@ -197,6 +198,7 @@ def assert_made_alike(bed: WarmBed, topic: str) -> None:
     assert made
 
 
+@pytest.mark.long
 def test_windows(broker: Broker, unique: str, tmp_path: Path) -> None:
     """What suppress holds back is in memory: it is restored all the same, also with exactly-once."""
     chance = random.Random(9)
@@ -322,6 +324,7 @@ class Remember(Processor):
         self.context.forward(record.with_value(f"{previous or 'null'}>{record.value}#{now}"))
 
 
+@pytest.mark.long
 def test_stores_of_a_processor_that_deduplicates(
     broker: Broker,
     unique: str,

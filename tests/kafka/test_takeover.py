@@ -396,6 +396,7 @@ def test_stopped_anywhere_the_job_is_held_until_it_is_given_again(
     assert {store: bed.shown(store) for store in bed.case.dumped} == stores
 
 
+@pytest.mark.long
 def test_an_application_that_moves_meanwhile(
     broker: Broker, unique: str, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,7 @@ from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
 from statelib.repair.repair import Repaired, repair
 from tests.commits.versions.test_fork import Killed, at, kill
-from tests.effort import examples, one_in
+from tests.effort import every_other, examples, one_in
 from tests.repair.histories import (
     EVENT,
     HOUR,
@@ -91,7 +91,7 @@ def outcome(job: Pipeline) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("least", [0, 45])
+@pytest.mark.parametrize("least", every_other([0, 45]))
 def test_it_is_as_if_it_had_never_been_wrong(tmp_path, least):
     job = run(tmp_path / "job", 1, CUTS, 2, topology(least))
     never = run(tmp_path / "never", 1, CUTS, 4, topology(least))
@@ -318,7 +318,7 @@ def wrong_and_right(tmp_path_factory) -> tuple[Path, dict[str, Any]]:
     return root, outcome(copied)
 
 
-@pytest.mark.parametrize(("name", "then"), one_in(5, itertools.product(REPAIR, ["repair", "run", "drop", "other"])))
+@pytest.mark.parametrize(("name", "then"), one_in(10, itertools.product(REPAIR, ["repair", "run", "drop", "other"])))
 def test_killed_at_a_step(wrong_and_right, tmp_path, name, then):
     """It is given again; or it is given up, and the corrected topology goes on, or another fork repairs."""
     root, right = wrong_and_right
@@ -347,7 +347,7 @@ def test_killed_at_a_step(wrong_and_right, tmp_path, name, then):
     assert {entry.path for entry in job.warehouse.list("jobs/job/state")} <= held
 
 
-@pytest.mark.parametrize("name", one_in(4, REPAIR))
+@pytest.mark.parametrize("name", one_in(8, REPAIR))
 def test_another_fork_of_the_name_is_another_repair(tmp_path, name):
     """One that was wrong itself was dropped, after its repair or within it, and its name given to another."""
     job = run(tmp_path / "job", 3, CUTS, 2, topology(45))

@@ -180,6 +180,7 @@ def ran(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, s
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_slice_runs_with_the_credentials_of_a_connection(
@@ -194,6 +195,7 @@ def test_a_slice_runs_with_the_credentials_of_a_connection(
     assert CommitLog(Storage("s3://warehouse/connected", s3.options), "orders").head_number() == 1
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_airflow_keeps_no_credentials(s3: S3Server, ran: tuple[Path, subprocess.CompletedProcess[str]]) -> None:

@@ -111,6 +111,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return Ended(json.loads(done.stdout.splitlines()[-1]), said)
 
 
+@pytest.mark.long
 @pytest.mark.airflow
 @pytest.mark.slow
 @pytest.mark.parametrize(

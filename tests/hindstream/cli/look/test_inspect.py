@@ -57,7 +57,7 @@ def shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", one_in(4, STORES))
+@pytest.mark.parametrize("store", one_in(8, STORES))
 def test_every_store_can_be_looked_into(shown, store: str) -> None:
     spec = STORES[store].spec
     by_id = isinstance(spec, DeduplicateSpec) and spec.kind

@@ -75,7 +75,7 @@ def test_from_the_fork_to_its_end(pipeline, tmp_path) -> None:
     assert "there is no such fork" in done(tmp_path, "run", "jobs.py:job", *local, code=78)
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
+REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("fork", "counting@x", "new"), "a commit is a number"),
     (("fork", "counting@1", "new", "--commit", "2"), "two commits are given"),
     (("fork", "counting", "new", "--commit", "7"), "there is no such commit"),
@@ -99,9 +99,14 @@ def test_from_the_fork_to_its_end(pipeline, tmp_path) -> None:
     (("fork", "../counting", "new"), "this cannot be a job's name"),
     (("drop", "../counting", "--yes"), "this cannot be a job's name"),
     (("state", "list", "../counting"), "this cannot be a job's name"),
-])  # fmt: skip
-def test_what_is_refused(pipeline, tmp_path, arguments, told) -> None:
-    assert told in done(tmp_path, *arguments, code=78)
+]  # fmt: skip
+
+
+def test_what_is_refused(pipeline, tmp_path) -> None:
+    before = sorted(entry.path for entry in pipeline.warehouse.list())
+    for arguments, told in REFUSED:
+        assert told in done(tmp_path, *arguments, code=78)
+    assert sorted(entry.path for entry in pipeline.warehouse.list()) == before
 
 
 def test_a_fork_that_is_there_already_is_not_taken_for_a_new_one(pipeline, tmp_path) -> None:

@@ -20,6 +20,7 @@ from statelib.errors.kinds import InputError
 from statelib.storage import Storage
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
+from tests.effort import every_other
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +84,11 @@ def found(
     return one, other
 
 
-@pytest.mark.parametrize("way", ["latest", "set"])
-@pytest.mark.parametrize(("shared", "sizes"), [(0, (100, 150)), (300, (64, 100))])
+FEW, SHARED = (0, (100, 150)), (300, (64, 100))
+IN_BOTH_WAYS = [("latest", *FEW), ("set", *FEW), ("set", *SHARED), ("latest", *SHARED)]
+
+
+@pytest.mark.parametrize(("way", "shared", "sizes"), every_other(IN_BOTH_WAYS))
 def test_it_is_what_one_process_finds(
     spark: SparkSession,
     tmp_path: Path,

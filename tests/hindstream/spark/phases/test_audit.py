@@ -69,6 +69,7 @@ def by_check(found: Audit) -> dict[str, dict[str, object]]:
     return checks
 
 
+@pytest.mark.long
 def test_all_engines_say_the_same(replayed: Replayed) -> None:
     pandas, screened, spark, decided = (audited(replayed, engine) for engine in (*ENGINES, "auto"))
     assert pandas.success

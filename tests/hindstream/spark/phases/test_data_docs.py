@@ -21,6 +21,7 @@ from statelib.job.job import load_job
 from statelib.settings.settings import load_settings
 from tests.command import hindstream
 from tests.commits.versions.test_fork import Killed, at, kill
+from tests.effort import every_other
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
@@ -101,8 +102,17 @@ def test_who_waits_does_not_wait_for_them() -> None:
     assert data_docs.beside_by_default(said).data_docs == "report"
 
 
-@pytest.mark.parametrize(("module", "what"), [(data_docs, "keep_site"), (write, "write_job_report")])
-@pytest.mark.parametrize("stopped_at", [None, "drop.folder-gone"])
+@pytest.mark.parametrize(
+    ("module", "what", "stopped_at"),
+    every_other(
+        [
+            (data_docs, "keep_site", None),
+            (data_docs, "keep_site", "drop.folder-gone"),
+            (write, "write_job_report", "drop.folder-gone"),
+            (write, "write_job_report", None),
+        ]
+    ),
+)
 def test_what_is_written_of_a_fork_that_is_dropped_goes_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, what: str, stopped_at: str | None
 ) -> None:
