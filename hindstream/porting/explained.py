@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.operators.joins.stream_stream.operator import StreamStreamJoin
+from statelib.operators.joins.stream_stream.self_join import StreamSelfJoin
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress.operator import Suppress
@@ -73,6 +74,7 @@ SHIPPED = (
         "left and outer join of two streams: results of unmatched records",
         lambda node: isinstance(node.spec, StreamStreamJoin),
     ),
+    Reason("a stream joined with itself in one store", lambda node: isinstance(node.spec, StreamSelfJoin)),
     Reason("bytes of a suppression's buffer", lambda node: isinstance(node.spec, Suppress) and not _is_final(node)),
     Reason("the old value in the first update of a window", lambda node: _has_store(node, "window")),
     Reason("the old value in an in-place update of a session", lambda node: isinstance(node.spec, SessionAggregate)),

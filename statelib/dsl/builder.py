@@ -8,6 +8,7 @@ from statelib.calls import KafkasNames, arguments_checked, constructor_checked
 from statelib.calls.names import check_name
 from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
+from statelib.dsl.optimization import optimizations_of
 from statelib.dsl.options import Materialized
 from statelib.dsl.processing import add_global_store
 from statelib.dsl.streams_and_tables import KStream, KTable
@@ -16,7 +17,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.topology import Consumed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from statelib.dsl.global_ktable import GlobalKTable
     from statelib.dsl.low_level import Topology
@@ -74,7 +75,7 @@ class StreamsBuilder(KafkasNames):
         store = self._builder.store_name_of(materialized, topic)
         names = self._builder.source_names(consumed)
         source = self._builder.add_source(names.source, topic, consumed)
-        return KTable(table_node_of(self._builder, names.table, source, materialized, store))
+        return KTable(table_node_of(self._builder, names.table, source, materialized, store, role="table-source"))
 
     def global_table(
         self,
@@ -134,13 +135,23 @@ class StreamsBuilder(KafkasNames):
         add_global_store(self._builder, builder, topic, consumed, state_update_supplier)
         return self
 
-    def build(self) -> Topology:
+    def build(self, props: Mapping[str, str] | None = None) -> Topology:
         """The topology, checked.
 
+        Optimised as the live application is::
+
+            builder.build({"topology.optimization": "all"})
+
+        Args:
+            props: As Kafka's ``build(Properties)``: ``topology.optimization`` is ``none``, ``all``, or one or several
+                of ``reuse.ktable.source.topics``, ``merge.repartition.topics`` (KIP-295) and ``single.store.self.join``
+                (KIP-862), with commas between them. Give what the live application is given.
+
         Raises:
-            ConfigurationError: It cannot work: see `Topology`.
+            ConfigurationError: It cannot work: see `Topology`. Or there is no such setting or optimisation, or Kafka
+                Streams fails to optimise this topology.
         """
-        return self._builder.build()
+        return self._builder.build(optimizations_of(props or {}))
 
 
 def _by_type(topic: str, *given: Consumed | Materialized | None) -> tuple[Consumed | None, Materialized | None]:

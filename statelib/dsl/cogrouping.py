@@ -117,12 +117,7 @@ class Cogrouping:
         return table
 
     def _repartitioned(self, store: str) -> list[str]:
-        """The nodes whose records are aggregated. Aggregations share the repartition topics of the first one.
-
-        Raises:
-            ConfigurationError: Two streams have one repartition topic.
-        """
-        called: set[str] = set()
+        """The nodes whose records are aggregated. Aggregations share the repartition topics of the first one."""
         for grouping in self.aggregators:
             if not grouping.needs_repartition:
                 self._parents[grouping] = grouping.node
@@ -130,11 +125,5 @@ class Cogrouping:
             names = stream_names(self.builder, grouping.name or store)  # which count, whether they are used or not
             if grouping in self._parents:
                 continue
-            if names.topic in called:
-                raise ConfigurationError(
-                    f"two streams of a cogroup have the repartition topic {names.topic}",
-                    next_step="name those whose keys were changed: group_by_key(Grouped.as_(name))",
-                )
-            called.add(names.topic)
-            self._parents[grouping] = add_repartition(self.builder, grouping.node, names)
+            self._parents[grouping] = add_repartition(self.builder, grouping.node, names, role="repartition")
         return [self._parents[grouping] for grouping in self.aggregators]

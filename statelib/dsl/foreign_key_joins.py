@@ -87,6 +87,8 @@ def _passed_on(
     sink = builder.suffixed(name, f"{suffix}-sink", "KTABLE-SINK")
     source = builder.suffixed(name, f"{suffix}-source", "KTABLE-SOURCE")
     full = builder.internal_topic(topic)
-    builder.add(Sink(sink, (node,), full, internal=True, as_many_as=as_many_as, topic_in_text=topic))
-    builder.add(Source(source, full, internal=True, topic_in_text=topic))
+    builder.add(
+        Sink(sink, (node,), full, internal=True, as_many_as=as_many_as, topic_in_text=topic),
+        Source(source, full, internal=True, topic_in_text=topic),
+    )
     return source

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from statelib.dsl.graph import DslGraph
 from statelib.dsl.low_level import Topology
+from statelib.dsl.merged_repartitions import merge_repartition_topics
 from statelib.dsl.null_keys import with_null_keys_kept
 from statelib.dsl.options import Named
+from statelib.dsl.repartitioning import check_repartitions
+from statelib.dsl.reused_topics import reuse_source_topics
+from statelib.dsl.self_joins import keep_one_store_of_self_joins
 from statelib.dsl.state_stores import StateStores
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.joins.table_table.operator import TableJoin, TableJoinMerge
@@ -21,8 +25,10 @@ from statelib.topology import Consumed, Processor, Sink, Source
 from statelib.topology.node_groups import global_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from statelib.dsl.graph import Role
+    from statelib.dsl.optimization import Optimization
     from statelib.dsl.options import Materialized, Produced
     from statelib.operators.base import OperatorSpec
     from statelib.operators.mappers.mapping import Mapper
@@ -81,9 +87,27 @@ class InternalStreamsBuilder:
                 next_step="describe a topology with one StreamsBuilder; a topic connects two",
             )
 
-    def build(self) -> Topology:
-        """The topology, checked."""
-        return Topology.of(self.application_id, tuple(with_null_keys_kept(self.declared)), self.state_stores)
+    def build(self, optimizations: Collection[Optimization] = ()) -> Topology:
+        """The topology, optimised and checked."""
+        nodes = with_null_keys_kept(self.optimized(optimizations))
+        return Topology.of(self.application_id, tuple(nodes), self.state_stores)
+
+    def optimized(self, optimizations: Collection[Optimization]) -> Sequence[Node]:
+        """The nodes so far, optimised, as `declared`.
+
+        Raises:
+            ConfigurationError: Kafka Streams cannot optimise them.
+        """
+        graph, counted = self._graph.copied(), self._index
+        if "reuse.ktable.source.topics" in optimizations:
+            reuse_source_topics(graph)
+        if "merge.repartition.topics" in optimizations:
+            merge_repartition_topics(graph, self)
+        if "single.store.self.join" in optimizations:
+            keep_one_store_of_self_joins(graph)
+        self._index = counted  # so that the same is built again
+        check_repartitions(graph.nodes)
+        return graph.written()
 
     @property
     def declared(self) -> Sequence[Node]:
@@ -188,15 +212,20 @@ class InternalStreamsBuilder:
         stores: Sequence[str] = (),
         looks_into: Sequence[str] = (),
         described: Sequence[Described] | None = None,
+        role: Role | None = None,
     ) -> str:
         """Adds a processor and gives its name; ``looks_into``: the tables whose stores it reads."""
         shown = None if described is None else tuple(described)
-        self.add(Processor(name, (*parents, *looks_into), spec, tuple(stores), len(looks_into), shown))
+        self.add(Processor(name, (*parents, *looks_into), spec, tuple(stores), len(looks_into), shown), role=role)
         return name
 
-    def add(self, *nodes: Node) -> None:
-        """Adds nodes that Kafka Streams writes together."""
-        self._graph.add(*nodes)
+    def add(self, *nodes: Node, role: Role | None = None, parents: Iterable[str] | None = None) -> None:
+        """Adds nodes that Kafka Streams writes together: see `DslGraph.add`."""
+        self._graph.add(*nodes, role=role, parents=parents)
+
+    def has_node(self, name: str) -> bool:
+        """Whether a node has this name."""
+        return self._graph.has(name)
 
     def add_again(self, node: str) -> None:
         """See `DslGraph.add_again`."""

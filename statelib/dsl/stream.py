@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from statelib.dsl.graph import Role
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.table import Table
     from statelib.operators.base import OperatorSpec
@@ -61,15 +62,15 @@ class Stream(KafkasNames):
 
     def map_values(self, value: MapperLike, named: Named | None = None) -> Self:
         """Replaces the value and keeps the key."""
-        return self._then("KSTREAM-MAPVALUES", MapValues(mapper(value)), named)
+        return self._then("KSTREAM-MAPVALUES", MapValues(mapper(value)), named, role="value-changing")
 
     def select_key(self, key: MapperLike, named: Named | None = None) -> Self:
         """Replaces the key. The next operator that needs the key repartitions the stream."""
-        return self._then("KSTREAM-KEY-SELECT", SelectKey(mapper(key)), named, key_changed=True)
+        return self._then("KSTREAM-KEY-SELECT", SelectKey(mapper(key)), named, role="key-changing")
 
     def map(self, key: MapperLike, value: MapperLike, named: Named | None = None) -> Self:
         """Replaces key and value. The next operator that needs the key repartitions the stream."""
-        return self._then("KSTREAM-MAP", MapKeyValue(mapper(key), mapper(value)), named, key_changed=True)
+        return self._then("KSTREAM-MAP", MapKeyValue(mapper(key), mapper(value)), named, role="key-changing")
 
     def flat_map(self, records: MapperLike, named: Named | None = None) -> Self:
         """Zero, one or many records for each record (``KStreamFlatMap``).
@@ -80,7 +81,7 @@ class Stream(KafkasNames):
         the record's timestamp and headers. An empty list, or null, gives no result. The next operator that needs the
         key repartitions the stream.
         """
-        return self._then("KSTREAM-FLATMAP", FlatMap(mapper(records)), named, key_changed=True)
+        return self._then("KSTREAM-FLATMAP", FlatMap(mapper(records)), named, role="key-changing")
 
     def flat_map_values(self, values: MapperLike, named: Named | None = None) -> Self:
         """Zero, one or many values for each record, under the same key (``KStreamFlatMapValues``).
@@ -88,7 +89,7 @@ class Stream(KafkasNames):
         ``values`` is a mapper that returns a column of lists, such as ``flat_map_values("tags")``. Slower is
         ``flat_map_values(per_record(str.split, pa.list_(pa.string()), "text"))``. See `flat_map`.
         """
-        return self._then("KSTREAM-FLATMAPVALUES", FlatMapValues(mapper(values)), named)
+        return self._then("KSTREAM-FLATMAPVALUES", FlatMapValues(mapper(values)), named, role="value-changing")
 
     def peek(
         self, action: Callable[[pa.RecordBatch], object] | Callable[[Any, Any], object], named: Named | None = None
@@ -110,7 +111,7 @@ class Stream(KafkasNames):
         both: list[Stream] = [self, other]
         declared = sorted(both, key=Stream._joins_its_source)
         described = [Described(name, tuple(stream.node for stream in declared))]
-        self._builder.add_processor(name, parents, Merge(), described=described)
+        self._builder.add_processor(name, parents, Merge(), described=described, role="merge")
         return type(self)(self._builder, name, key_changed=self._key_changed or other._key_changed)
 
     # --- custom processors (KIP-820) -----------------------------------------------------------------------------
@@ -318,10 +319,10 @@ class Stream(KafkasNames):
 
     # -------------------------------------------------------------------------------------------------------------
 
-    def _then(self, kind: str, spec: OperatorSpec, named: Named | None, *, key_changed: bool = False) -> Self:
+    def _then(self, kind: str, spec: OperatorSpec, named: Named | None, *, role: Role | None = None) -> Self:
         name = self._builder.name_of(named, kind)
-        self._builder.add_processor(name, [self.node], spec)
-        return type(self)(self._builder, name, key_changed=self._key_changed or key_changed)
+        self._builder.add_processor(name, [self.node], spec, role=role)
+        return type(self)(self._builder, name, key_changed=self._key_changed or role == "key-changing")
 
     def _joins_its_source(self) -> int:
         """When Kafka connects what is below with the source: those of a topic that is read again become one later."""
@@ -334,10 +335,13 @@ class Stream(KafkasNames):
         partitions: int | None = None,
         by: Mapper | None = None,
         partitioner: Mapper | None = None,
+        role: Role | None = None,
     ) -> Self:
         """This stream behind a repartition topic whose name begins with ``prefix``."""
         names = stream_names(self._builder, prefix)
-        source = add_repartition(self._builder, self.node, names, partitions=partitions, by=by, partitioner=partitioner)
+        source = add_repartition(
+            self._builder, self.node, names, partitions=partitions, by=by, partitioner=partitioner, role=role
+        )
         return type(self)(self._builder, source, key_changed=by is not None)
 
     def _for_join(self, name: str | None) -> Self:
@@ -349,7 +353,7 @@ class Stream(KafkasNames):
             return self
         names = stream_names(self._builder, self.node if name is None else name)
         if self._by_key is None or name not in {None, self.node}:
-            self._by_key = add_repartition(self._builder, self.node, names)
+            self._by_key = add_repartition(self._builder, self.node, names, role="repartition")
         return type(self)(self._builder, self._by_key, key_changed=False)
 
     def _deduplicate(
@@ -363,7 +367,8 @@ class Stream(KafkasNames):
         store = self._builder.claim_store(options.store_name or f"{name}-STORE")
         interval_ms = milliseconds(interval, "deduplication interval")
         spec = DeduplicateSpec(kind, by, interval_ms, store, options.id_serde)
-        self._builder.add_processor(name, [stream.node], spec, stores=[store])
+        role: Role | None = "key-changing" if kind == "by_id" else None  # records are not where their keys say
+        self._builder.add_processor(name, [stream.node], spec, stores=[store], role=role)
         return type(self)(self._builder, name, key_changed=kind == "by_id")
 
     def _join(self, other: Table | GlobalKTable | Stream, *how: Any, left: bool, **options: Any) -> Self:

@@ -153,6 +153,8 @@ def joined_stream(
         Processor(this, (left_windowed,), StreamJoinSide(), (right_store, *shared)),
         Processor(other, (right_windowed,), StreamJoinSide(), (left_store, *shared)),
         Processor(merge, sides, spec),
+        role="stream-join",
+        parents=(left, right),
     )
     return merge
 

@@ -71,7 +71,7 @@ class KStream(Stream):
         kind = "KSTREAM-TOTABLE"
         name = self._builder.name_of(named, kind)
         store = self._builder.store_name_of(materialized, kind)
-        stream = self._through(name) if self._key_changed else self
+        stream = self._through(name, role="repartition") if self._key_changed else self
         return KTable(table_node_of(self._builder, name, stream.node, materialized, store))
 
     def group_by_key(self, grouped: Grouped | None = None) -> KGroupedStream:

@@ -132,7 +132,7 @@ def grouped_rows(table: Table, key: Mapper, value: Mapper, grouped: Grouped | No
     name = builder.name_of(given, "KTABLE-SELECT")
     builder.add_processor(name, [table.node], TableSelect(key, value))
     builder.request_prior_values(table.node)
-    return Grouping(builder, name, given, needs_repartition=True)
+    return Grouping(builder, name, given, needs_repartition=True, role=None)
 
 
 def _single(function: Aggregation) -> TableAggregations:

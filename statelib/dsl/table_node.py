@@ -20,6 +20,7 @@ from statelib.operators.windows.operator import WindowAggregate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from statelib.dsl.graph import Role
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.sliding.operator import SlidingAggregate
@@ -138,6 +139,7 @@ def table_node_of(
     store_name: str,
     *,
     described: Sequence[Described] | None = None,
+    role: Role | None = None,
 ) -> TableNode:
     """A table of what ``parent`` forwards (Kafka's ``KTableSource``).
 
@@ -148,17 +150,19 @@ def table_node_of(
         materialized: Its store.
         store_name: The store's name, if it has one and no other name is given.
         described: See `Processor.described`.
+        role: See `Role`.
     """
     options = materialized or Materialized()
     store = options.table_store(store_name)
     builder.claim_store(store.name)
     if isinstance(store, VersionedStore):
         versioned = TableSource(store.name, store.history_retention_ms, store.segment_interval_ms)
-        builder.add_processor(name, [parent], versioned, stores=[store.name], described=described)
+        builder.add_processor(name, [parent], versioned, stores=[store.name], described=described, role=role)
         return TableNode(builder, name, store, versioned=True)
     named = options.store_name is not None
     plain = PlainTableSource(store.name, materialized=named)
-    builder.add_processor(name, [parent], plain, stores=[store.name] if named else [], described=described)
+    stores = [store.name] if named else []
+    builder.add_processor(name, [parent], plain, stores=stores, described=described, role=role)
     return TableNode(builder, name, store) if named else TopicTableNode(builder, name, generated=store)
 
 

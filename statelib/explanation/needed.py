@@ -19,6 +19,7 @@ from statelib.operators.aggregation.table_select import TableSelect
 from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.joins.stream_stream.operator import StreamJoinSide, StreamStreamJoin
+from statelib.operators.joins.stream_stream.self_join import StreamSelfJoin
 from statelib.operators.joins.stream_table.buffer import JoinBuffer
 from statelib.operators.joins.stream_table.stream_side import StreamSideSpec
 from statelib.operators.mappers.fields import columns_for
@@ -231,7 +232,7 @@ class Needs:
                 windowed = key[1] is not None and self._is_windowed(node)
                 self._nothing_earlier(name, key[1] if windowed and key[1] is not None else -EVER)
                 found.update(of for of in _before(parent, key[0], until).tolist() if parent.keys[of] == key)
-            elif isinstance(spec, StreamStreamJoin):
+            elif isinstance(spec, StreamStreamJoin | StreamSelfJoin):
                 reach = max(abs(spec.windows.before_ms), abs(spec.windows.after_ms))
                 self._nothing_earlier(name, timestamp - reach)
                 for one in asked:

@@ -15,6 +15,7 @@ from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
 from statelib.operators.joins.foreign_key.resolve import ForeignKeyResolve
 from statelib.operators.joins.stream_stream.operator import StreamStreamJoin
+from statelib.operators.joins.stream_stream.self_join import StreamSelfJoin
 from statelib.operators.joins.stream_table.buffer import JoinBuffer, row_schema
 from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.processors.process import Process
@@ -27,7 +28,7 @@ from statelib.stores.stored_rows import stored_type
 from statelib.task.type_inference import forwarded_of_nothing, types_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
@@ -88,16 +89,24 @@ def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema], forward
             got = types[node.parents[0]]
             left = got.field("value").type.field("left").type
             fields = pa.schema([made.field("key"), ("foreign_key", got.field("key").type), ("value", left)])
-        case StreamStreamJoin():
-            left, right = (types[parent] for parent in node.parents[:: 1 if spec.left_first else -1])
-            both = pa.struct([("left", left.field("value").type), ("right", right.field("value").type)])
-            of_held = pa.schema([*made, pa.field("row", both)])
-            fields = {spec.left_store: left, spec.right_store: right}.get(store, of_held)
+        case StreamStreamJoin() | StreamSelfJoin():
+            fields = _of_join(spec, store, made, [types[parent] for parent in node.parents])
         case Process():
             builders = [builder for builder in spec.stores if builder.name == store]
             serdes = [part for b in builders for part in (("key", b.key_serde), ("value", b.value_serde))]
             fields = pa.schema([(name, serde.arrow_type) for name, serde in serdes])
     return fields
+
+
+def _of_join(
+    spec: StreamStreamJoin | StreamSelfJoin, store: str, made: pa.Schema, sides: Sequence[pa.Schema]
+) -> pa.Schema:
+    if isinstance(spec, StreamSelfJoin):
+        return sides[0]
+    left, right = sides[:: 1 if spec.left_first else -1]
+    both = pa.struct([("left", left.field("value").type), ("right", right.field("value").type)])
+    of_held = pa.schema([*made, pa.field("row", both)])
+    return {spec.left_store: left, spec.right_store: right}.get(store, of_held)
 
 
 def _made(node: Processor, forwarded: pa.Schema) -> pa.Schema:

@@ -20,6 +20,7 @@ from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
 from statelib.operators.joins.foreign_key.resolve import ForeignKeyResolve
 from statelib.operators.joins.foreign_key.subscribe import ForeignKeySubscribe
 from statelib.operators.joins.stream_stream.operator import StreamJoinSide, StreamStreamJoin
+from statelib.operators.joins.stream_stream.self_join import StreamSelfJoin
 from statelib.operators.joins.stream_table.buffer import JoinBuffer
 from statelib.operators.joins.stream_table.latest import StreamLatestJoin
 from statelib.operators.joins.stream_table.operator import StreamTableJoin
@@ -257,6 +258,8 @@ def _forwarded(spec: Any, parents: Sequence[Flow]) -> Flow:  # noqa: C901, PLR09
         case StreamStreamJoin():
             left, right = parents if spec.left_first else reversed(parents)
             return _joined(spec.joiner, left, right)
+        case StreamSelfJoin():
+            return _joined(spec.joiner, flow, flow)
         case TableJoin():
             other = _looked_up(spec.view, iter(parents[1:]))
             return _joined(spec.joined.joiner, *((flow, other) if spec.is_left else (other, flow)))

@@ -182,6 +182,8 @@ class Processor:
         looks_into: How many of the parents, the last ones, are tables that it only looks into. Kafka draws no line from
             those: there an operator reads their stores, here it takes up their changes.
         described: What Kafka Streams has in its place, parents before their children; None: the same processor.
+        changelog_topic: The source topic that is the changelog of its store in a live application (Kafka's
+            ``reuse.ktable.source.topics``); None: that has a changelog of its own.
         line: See `Source`.
     """
 
@@ -191,11 +193,13 @@ class Processor:
     stores: tuple[str, ...] = ()
     looks_into: int = 0
     described: tuple[Described, ...] | None = None
+    changelog_topic: str | None = None
     line: Line | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
-        return {"node": "processor", "stores": list(self.stores), **self.spec.describe()}
+        reused = {} if self.changelog_topic is None else {"changelog_topic": self.changelog_topic}
+        return {"node": "processor", "stores": list(self.stores), **reused, **self.spec.describe()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,16 @@ class Topology:
         return tuple(topic for topic in self.sink_topics if topic in read)
 
     @property
+    def source_changelogs(self) -> dict[str, str]:
+        """By store, the source topic that is its changelog in a live application: see `Processor.changelog_topic`."""
+        return {
+            store.name: node.changelog_topic
+            for node in self.declared
+            if isinstance(node, Processor) and node.changelog_topic is not None
+            for store in node.spec.state_stores()
+        }
+
+    @property
     def sink_topics(self) -> tuple[str, ...]:
         """Topics that are written to archives."""
         return tuple(node.topic for node in self.nodes if isinstance(node, Sink) and not node.internal)

@@ -1,7 +1,7 @@
 """``differential [--programs N] [--seed N] [--kafka VERSION]``: new random programs, in Kafka Streams and here.
 
-Of each seed there is also a program of names, of which only the topology's text is compared; of every fifth one in
-which windows close.
+Of each seed there is also a program of names, of which only the topology's text is compared, plain and optimised; of
+every fifth one in which windows close, and one that Kafka Streams optimises.
 What differs is made as small as possible and printed with its seed; the exit code is 1 then.
 Once mended, its line belongs into ``found.jsonl``.
 """
@@ -19,6 +19,7 @@ from tests.differential.comparison import difference, difference_of_names, small
 from tests.differential.generator import program_of
 from tests.differential.kafka import KafkaStreams
 from tests.differential.naming import program_of as names_of
+from tests.differential.optimizing import difference_of as optimizing_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +52,10 @@ def main(arguments: Sequence[str]) -> int:
             if closing is not None:
                 different.append(seed)
                 print(f"\nclosing windows of {seed}: {smallest(closing, kafka)}", flush=True)
+            optimized = optimizing_difference(seed, kafka) if seed % _CLOSING_EVERY == 0 else None
+            if optimized is not None:
+                different.append(seed)
+                print(f"\noptimising of {seed}: {smallest(optimized, kafka)}", flush=True)
             named = difference_of_names(names_of(seed), kafka)
             if named is not None:
                 different.append(seed)

@@ -112,11 +112,13 @@ def _without_extractors(text: str) -> str:
 
 def difference_of_names(steps: Sequence[Step], kafka: KafkaStreams) -> str | None:
     """How the description of a program of names differs, as lines of both; None: it does not, or Kafka refuses it."""
-    with suppress(Refused):
-        expected, here = kafka.describe(steps).splitlines(), description_of(steps).splitlines()
-        if expected != here:
-            lines = unified_diff(expected, here, "Kafka Streams", "here", lineterm="")
-            return "\n".join([json.dumps(steps), *lines])
+    for optimization in ("none", "all"):
+        with suppress(Refused):
+            expected = kafka.describe(steps, optimization).splitlines()
+            here = description_of(steps, optimization).splitlines()
+            if expected != here:
+                lines = unified_diff(expected, here, "Kafka Streams", "here", lineterm="")
+                return "\n".join([f"{json.dumps(steps)} ({optimization})", *lines])
     return None
 
 
@@ -128,7 +130,7 @@ def _is_the_same_in_both(program: Program) -> bool:
         or step.get("final")
         or (step["op"] == "windowed" and not _is_told_as_a_stream(program, number, step))
         or (step["op"] == "aggregate" and step["function"] != "reduce")  # what the first update replaces
-        or (step["op"] == "stream_join" and step["how"] != "inner")
+        or (step["op"] == "stream_join" and (step["how"] != "inner" or program.optimization != "none"))
         for number, step in enumerate(program.steps)
     )
 

@@ -84,13 +84,13 @@ class KafkaStreams:
         answer = self._ask(program.as_json())
         return Answer(answer["describe"], answer["outputs"])
 
-    def describe(self, steps: Sequence[Mapping[str, Any]]) -> str:
+    def describe(self, steps: Sequence[Mapping[str, Any]], optimization: str = "none") -> str:
         """How it describes a program of names (`tests.differential.naming`).
 
         Raises:
             Refused: It says why.
         """
-        description: str = self._ask(json.dumps({"names": steps}))["describe"]
+        description: str = self._ask(json.dumps({"names": steps, "optimization": optimization}))["describe"]
         return description
 
     def _ask(self, line: str) -> dict[str, Any]:

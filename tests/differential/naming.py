@@ -38,6 +38,7 @@ from statelib import (
     UnlimitedWindows,
 )
 from statelib import count as count_
+from statelib.dsl.optimization import optimizations_of
 from statelib.topology.describe import text_of
 
 if TYPE_CHECKING:
@@ -75,9 +76,10 @@ def builder_of(steps: Sequence[Step]) -> StreamsBuilder:
     return builder
 
 
-def description_of(steps: Sequence[Step]) -> str:
+def description_of(steps: Sequence[Step], optimization: str = "none") -> str:
     """The text of a program's topology, whether it can run here (without cycles of repartition topics) or not."""
-    return text_of(builder_of(steps)._builder.declared)
+    optimizations = optimizations_of({"topology.optimization": optimization})
+    return text_of(builder_of(steps)._builder.optimized(optimizations))
 
 
 def _make(builder: StreamsBuilder, made: list[Any], step: Step) -> None:

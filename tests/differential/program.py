@@ -20,18 +20,22 @@ class Program:
             ``with``). What there is: `tests.differential.topology`.
         records: In the order in which they are taken up.
         rocksdb: Whether Kafka Streams keeps its stores in RocksDB instead of in memory.
+        optimization: Kafka's setting ``topology.optimization``.
     """
 
     steps: tuple[Step, ...]
     records: tuple[Row, ...]
     rocksdb: bool = False
+    optimization: str = "none"
 
     def as_json(self) -> str:
         """One line, for people and for the Java side."""
-        return json.dumps({"steps": self.steps, "records": self.records, "rocksdb": self.rocksdb})
+        told = {"steps": self.steps, "records": self.records, "rocksdb": self.rocksdb}
+        return json.dumps(told if self.optimization == "none" else told | {"optimization": self.optimization})
 
     @classmethod
     def from_json(cls, line: str) -> Program:
         """The inverse."""
         read = json.loads(line)
-        return cls(tuple(read["steps"]), tuple(tuple(row) for row in read["records"]), read.get("rocksdb", False))
+        records = tuple(tuple(row) for row in read["records"])
+        return cls(tuple(read["steps"]), records, read.get("rocksdb", False), read.get("optimization", "none"))

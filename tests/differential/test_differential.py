@@ -13,6 +13,7 @@ import pytest
 from tests.differential.closing import program_of as closing_of
 from tests.differential.comparison import difference
 from tests.differential.generator import program_of
+from tests.differential.optimizing import difference_of as optimizing_difference
 from tests.differential.program import Program
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ FOUND = Path(__file__).with_name("found.jsonl").read_text(encoding="utf-8").spli
 SEEDS = range(80)
 SLICED = range(4)
 CLOSING = range(24)
+OPTIMIZING = range(40)
 
 
 @pytest.mark.thorough
@@ -37,6 +39,13 @@ def test_a_random_program_gives_what_it_gives_in_kafka_streams(seed: int, kafka:
 @pytest.mark.parametrize("seed", CLOSING)
 def test_windows_close_as_in_kafka_streams(seed: int, kafka: KafkaStreams) -> None:
     found = difference(closing_of(seed), kafka, ways=3, by_slices=seed in SLICED)
+    assert found is None, str(found)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", OPTIMIZING)
+def test_an_optimised_program_gives_what_it_gives_in_kafka_streams(seed: int, kafka: KafkaStreams) -> None:
+    found = optimizing_difference(seed, kafka, by_slices=seed in SLICED)
     assert found is None, str(found)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.differential.kafka import KafkaStreams
     from tests.differential.naming import Step
 
-PROGRAMS = 250
+PROGRAMS = 150
 COUNTS = {"store": "counts"}
 GROUPED: list[Step] = [{"op": "stream", "topic": "in"}, {"op": "group_by", "of": 0}]
 SESSIONS: list[Step] = [*GROUPED, {"op": "windowed_by", "of": 1, "windows": "sessions"}]
@@ -90,6 +90,37 @@ KNOWN: dict[str, tuple[list[Step], list[str]]] = {
 }  # fmt: skip
 
 
+OPTIMIZED: dict[str, tuple[list[Step], list[str], list[str]]] = {
+    "one repartition topic behind a changed key": (
+        [
+            GROUPED[0], {"op": "map", "of": 0}, {"op": "filter", "of": 1}, {"op": "group_by_key", "of": 1},
+            {"op": "count", "of": 3, "store": "first"}, {"op": "group_by_key", "of": 2},
+            {"op": "count", "of": 5, "store": "second"},
+        ],
+        ["Sink: first-repartition-sink (topic: first-repartition)\n      <-- first-repartition-filter"],
+        ["second-repartition"],
+    ),
+    "one behind merged streams": (
+        [
+            GROUPED[0], {"op": "map", "of": 0}, {"op": "map", "of": 0}, {"op": "merge", "of": 1, "with": 2},
+            {"op": "group_by_key", "of": 3}, {"op": "count", "of": 4}, {"op": "reduce", "of": 4, "store": "second"},
+        ],
+        ["KSTREAM-AGGREGATE-STATE-STORE-0000000004-repartition"],
+        ["second-repartition"],
+    ),
+    "a stream joined with itself": (
+        [GROUPED[0], {"op": "stream_outer_join", "of": 0, "with": 0}],
+        ["Processor: KSTREAM-MERGE-0000000005 (stores: [KSTREAM-OUTERTHIS-0000000003-store])"],
+        ["KSTREAM-OUTEROTHER-0000000004", "KSTREAM-WINDOWED-0000000002"],
+    ),
+    "a topic joined with itself, read twice": (
+        [GROUPED[0], GROUPED[0], {"op": "stream_join", "of": 0, "with": 1, "name": "n", "store": "s"}],
+        ["Processor: n-merge (stores: [s-this-join-store])"], ["n-other-windowed", "s-other-join-store"],
+    ),
+}  # fmt: skip
+OPTIMIZATIONS = ("none", "all", "merge.repartition.topics", "single.store.self.join")
+
+
 @pytest.mark.parametrize("known", KNOWN)
 def test_known_names(known: str, kafka: KafkaStreams) -> None:
     steps, names = KNOWN[known]
@@ -98,17 +129,57 @@ def test_known_names(known: str, kafka: KafkaStreams) -> None:
     assert text == kafka.describe(steps)
 
 
+@pytest.mark.parametrize("known", OPTIMIZED)
+def test_known_names_of_what_is_optimised(known: str, kafka: KafkaStreams) -> None:
+    steps, names, gone = OPTIMIZED[known]
+    text, plain = description_of(steps, "all"), description_of(steps)
+    assert [name for name in names if name not in text] == [], text
+    assert [name for name in gone if name in text or name not in plain] == [], text
+    assert text == kafka.describe(steps, "all")
+
+
 def test_random_programs_are_described_as_kafka_streams_describes_them(kafka: KafkaStreams) -> None:
-    described = 0
+    described, changed = 0, 0
     for seed in range(PROGRAMS):
         steps = program_of(seed)
-        try:
-            expected = kafka.describe(steps)
-        except Refused:
-            continue
-        assert description_of(steps) == expected, (seed, steps)
-        described += 1
-    assert described > 0.98 * PROGRAMS
+        plain = ""
+        for optimization in OPTIMIZATIONS:
+            try:
+                expected = kafka.describe(steps, optimization)
+            except Refused:
+                continue
+            described += 1
+            text = description_of(steps, optimization)
+            assert text == expected, (seed, optimization, steps)
+            plain = plain or text
+            changed += text != plain
+    assert described > 0.98 * PROGRAMS * len(OPTIMIZATIONS)
+    assert changed > 0.1 * PROGRAMS * len(OPTIMIZATIONS)
+
+
+def test_what_kafka_streams_cannot_merge_is_refused(kafka: KafkaStreams) -> None:
+    """A filter that two aggregations share lies between the key and both of their topics."""
+    steps: list[Step] = [
+        GROUPED[0], {"op": "map", "of": 0}, {"op": "filter", "of": 1}, {"op": "group_by_key", "of": 2},
+        {"op": "count", "of": 3}, {"op": "reduce", "of": 3},
+    ]  # fmt: skip
+    assert description_of(steps) == kafka.describe(steps)
+    with pytest.raises(Refused, match="null keyChangingChild"):
+        kafka.describe(steps, "all")
+    with pytest.raises(ConfigurationError, match="Kafka Streams cannot merge these repartition topics"):
+        description_of(steps, "all")
+
+
+def test_repartition_topics_of_one_name_have_to_be_merged(kafka: KafkaStreams) -> None:
+    steps: list[Step] = [
+        GROUPED[0], {"op": "map", "of": 0}, {"op": "group_by_key", "of": 1, "name": "n"}, {"op": "count", "of": 2},
+        {"op": "group_by_key", "of": 1, "name": "n"}, {"op": "reduce", "of": 4},
+    ]  # fmt: skip
+    assert description_of(steps, "all") == kafka.describe(steps, "all")
+    with pytest.raises(Refused, match="already"):
+        kafka.describe(steps)
+    with pytest.raises(ConfigurationError, match="two repartition topics have one name.*merge.repartition.topics"):
+        description_of(steps)
 
 
 def test_more_nodes_than_a_hash_table_of_java_has_at_first(kafka: KafkaStreams) -> None:

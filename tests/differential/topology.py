@@ -77,7 +77,7 @@ class _Building:
     def topology(self, program: Program) -> Topology:
         for step in program.steps:
             self._made.append(getattr(self, f"_{step['op']}")(step))
-        return self._builder.build()
+        return self._builder.build({"topology.optimization": program.optimization})
 
     # --- what is there of streams and of tables ------------------------------------------------------------------
 

@@ -60,8 +60,9 @@ def test_what_does_not_go_together(described: Any, message: str, step: str) -> N
 def test_two_repartition_topics_need_names() -> None:
     builder = StreamsBuilder("job")
     both = grouped(builder, "a", by="x").cogroup({"n": count()}).cogroup(grouped(builder, "b", by="y"), {"m": count()})
-    with pytest.raises(ConfigurationError, match="STATE-STORE-0000000004-repartition. Next: name those whose keys"):
-        both.aggregate()
+    both.aggregate().to_stream().to("out")
+    with pytest.raises(ConfigurationError, match=r"one name.*STATE-STORE-0000000004-repartition.*group_by_key"):
+        builder.build()
     builder = StreamsBuilder("job")
     named = [grouped(builder, topic, by="x", name=f"by-{topic}") for topic in "ab"]
     both = named[0].cogroup({"n": count()}).cogroup(named[1], {"m": count()})

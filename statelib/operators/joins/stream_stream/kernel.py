@@ -92,7 +92,7 @@ _Joined = Tuple((_Results, i64, i64))
 
 
 @helper
-def _larger(results: Any, emitted: int) -> Any:
+def larger(results: Any, emitted: int) -> Any:
     """Twice as much room, with the results so far."""
     larger = np.empty(2 * len(results), RESULT)
     larger[:emitted] = results[:emitted]
@@ -103,7 +103,7 @@ def _larger(results: Any, emitted: int) -> Any:
 def _emit_lone(results: Any, emitted: int, trigger: int, number: int, row: Any) -> Any:
     """Adds the lone result of a row; gives the array, which may have grown."""
     if emitted == len(results):
-        results = _larger(results, emitted)
+        results = larger(results, emitted)
     result = results[emitted]
     result.trigger = trigger
     result.left = number if row.side == LEFT else NO_ROW
@@ -242,7 +242,7 @@ def _meet(
         count += rows[row].linked
         row = rows[row].older
     while emitted + count > len(results):
-        results = _larger(results, emitted)
+        results = larger(results, emitted)
     at = emitted + count
     met = 0
     row = begin
@@ -277,7 +277,7 @@ def _is_over(own: Any, ahead: int, policy: Any, clocks: Any) -> bool:
 
 
 @helper
-def _keep(own: Any, number: int, clock: int, policy: Any, newest: NDArray[np.int64], rows: Any) -> int:
+def keep(own: Any, number: int, clock: int, policy: Any, newest: NDArray[np.int64], rows: Any) -> int:
     """Stores a row in its side's window store, whose clock has moved.
 
     Returns:
@@ -365,7 +365,7 @@ def join(
                 insert(left_held if own.side == LEFT else right_held, own.rank)
                 if policy.as_shipped and (clocks.least_held == NEVER or time < clocks.least_held):
                     clocks.least_held = time
-        stored = _keep(own, number, clock, policy, newest, rows)
+        stored = keep(own, number, clock, policy, newest, rows)
         arrival.behind = clock - time
         arrival.expired = stored == EXPIRED
         arrival.outcome = stored if count == 0 and not keeps else outcome

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 _CLOCK_NAMES = ("stream_time", "left", "right", "least_held", "next_scan")
 """Of `CLOCKS`, as they are saved."""
 
-_LEAST_SEGMENT_MS = 60_000
+LEAST_SEGMENT_MS = 60_000
 _FIRST_RESULTS = 1 << 10
 
 
@@ -167,7 +167,7 @@ class StreamStreamJoin:
         policy = np.zeros(1, dtype=POLICY)
         policy["before"], policy["after"] = windows.before_ms, windows.after_ms
         policy["grace"] = windows.grace_period_ms
-        policy["segment"] = max(windows.retention_ms // 2, _LEAST_SEGMENT_MS)
+        policy["segment"] = max(windows.retention_ms // 2, LEAST_SEGMENT_MS)
         policy["keeps_left"], policy["keeps_right"] = self.keeps_left, self.keeps_right
         policy["holds"] = self.held_store is not None
         policy["as_shipped"] = semantics != "kip"

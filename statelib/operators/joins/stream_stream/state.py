@@ -32,7 +32,7 @@ class StreamJoinStores:
     Args:
         context: The operator's.
         left: Name of the left side's.
-        right: Name of the right side's.
+        right: Name of the right side's; None: there is none, as both sides are one stream.
         held: Name of that of held records; None: there is none.
 
     Raises:
@@ -40,8 +40,9 @@ class StreamJoinStores:
         CorruptedDataError: One cannot be read.
     """
 
-    def __init__(self, context: OperatorContext, left: str, right: str, held: str | None) -> None:
-        self.sides = tuple(JoinWindowStore(context.backend, name) for name in (left, right))
+    def __init__(self, context: OperatorContext, left: str, right: str | None, held: str | None) -> None:
+        names = (left,) if right is None else (left, right)
+        self.sides = tuple(JoinWindowStore(context.backend, name) for name in names)
         self.held = None if held is None else HeldStore(context.backend, held)
 
 
@@ -66,8 +67,8 @@ class StreamJoinState:
         self._types = tuple(value_types)
         self._stored_until = np.array(stored_until)
         self.rows = JoinRows(keys, value_types)
-        for side in SIDES:
-            stores.sides[side].header.check(self._schema_of(side))
+        for side, store in enumerate(stores.sides):
+            store.header.check(self._schema_of(side))
         if stores.held is not None:
             stores.held.header.check(self._held_schema)
             self._load_held(list(stores.held.all()))
@@ -87,9 +88,8 @@ class StreamJoinState:
         other = 1 - side
         reaching = least <= self._stored_until[other]
         places = self.rows.not_loaded(2 * key_code[reaching] + other[reaching])
-        for of in SIDES:
+        for of, store in enumerate(self._stores.sides):
             codes = places[places % 2 == of] // 2
-            store = self._stores.sides[of]
             if len(codes) and not store.is_empty:
                 found = [store.fetch(key, expired[of] + 1) for key in self._keys.take(codes).to_pylist()]
                 code = np.repeat(codes, [len(rows) for rows in found])
@@ -103,11 +103,10 @@ class StreamJoinState:
             write: The batch that also carries the task's position.
         """
         rows = self.rows.rows
-        for side in SIDES:
+        for side, store in enumerate(self._stores.sides):
             own = rows["side"] == side
             stored = rows["in_window_store"] == 1
             added = np.flatnonzero(own & (rows["linked"] == 1) & ~stored & (rows["time"] > expired[side]))
-            store = self._stores.sides[side]
             store.store(self._written(side, added), NO_ROWS, expired[side], self._schema_of(side), write)
         if self._stores.held is None:
             return

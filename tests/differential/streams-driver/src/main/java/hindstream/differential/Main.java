@@ -12,8 +12,8 @@ import java.util.Map;
  * Runs programs in Kafka Streams' TopologyTestDriver until its standard input ends.
  *
  * <p>A program is a line of JSON (tests/differential/program.py). The answer is a line: {"describe": text, "outputs":
- * {topic: [[key, value, timestamp], ...]}}, or {"error": text, "describe": text or null}. Of {"names": steps}
- * (tests/differential/naming.py) it is {"describe": text} or {"error": text}. The argument is a folder for state.
+ * {topic: [[key, value, timestamp], ...]}}, or {"error": text, "describe": text or null}. Of {"names": steps,
+ * "optimization": setting} (tests/differential/naming.py) it is {"describe": text} or {"error": text}. The argument is a folder for state.
  */
 public final class Main {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -27,13 +27,14 @@ public final class Main {
       JsonNode program = JSON.readTree(line);
       System.out.println(
           JSON.writeValueAsString(
-              program.has("names") ? named(program.get("names")) : answer(program, arguments[0])));
+              program.has("names") ? named(program) : answer(program, arguments[0])));
     }
   }
 
-  private static Map<String, Object> named(JsonNode steps) {
+  private static Map<String, Object> named(JsonNode program) {
     try {
-      return Map.of("describe", new NamingProgram().describe(steps));
+      String optimization = program.get("optimization").asText();
+      return Map.of("describe", new NamingProgram().describe(program.get("names"), optimization));
     } catch (RuntimeException error) {
       return Map.of("error", error.toString());
     }

@@ -5,11 +5,13 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.TreeMap;
 import java.util.function.Function;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.BranchedKStream;
 import org.apache.kafka.streams.kstream.Consumed;
@@ -57,8 +59,8 @@ final class NamingProgram {
   private final StreamsBuilder builder = new StreamsBuilder();
   private final List<Object> made = new ArrayList<>();
 
-  /** The text of the topology that these steps make. */
-  String describe(JsonNode steps) {
+  /** The text of the topology that these steps make, optimised as the setting says. */
+  String describe(JsonNode steps, String optimization) {
     for (JsonNode step : steps) {
       if (step.get("op").asText().equals("split")) {
         made.add(null);
@@ -67,7 +69,9 @@ final class NamingProgram {
         made.add(make(step));
       }
     }
-    return builder.build().describe().toString();
+    Properties properties = new Properties();
+    properties.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, optimization);
+    return builder.build(properties).describe().toString();
   }
 
   private Object make(JsonNode step) {

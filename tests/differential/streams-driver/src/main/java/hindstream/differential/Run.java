@@ -48,7 +48,7 @@ final class Run {
     JsonNode steps = program.get("steps");
     TopologyOfProgram built = new TopologyOfProgram(steps);
     LowLevel lowLevel = new LowLevel();
-    topology = LowLevel.is(steps) ? lowLevel.build(steps) : built.build();
+    topology = LowLevel.is(steps) ? lowLevel.build(steps) : built.build(settings());
     Map<String, List<List<Object>>> outputs = new HashMap<>();
     long now = program.get("records").path(0).path(3).asLong();
     try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings(), Instant.ofEpochMilli(now))) {
@@ -110,6 +110,9 @@ final class Run {
     settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, KeySerde.class);
     settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, ValueSerde.class);
     settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);
+    settings.put(
+        StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG,
+        program.path("optimization").asText(StreamsConfig.NO_OPTIMIZATION));
     settings.put(EMIT_INTERVAL, 0L);
     settings.put(EMIT_INTERVAL_OF_WINDOWS, 0L);
     for (String pair : System.getenv().getOrDefault("KAFKA_STREAMS_SETTINGS", "").split(" ")) {

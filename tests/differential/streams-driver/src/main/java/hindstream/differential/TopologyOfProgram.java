@@ -10,6 +10,7 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import java.util.function.Function;
 import org.apache.kafka.common.serialization.Serdes;
@@ -51,11 +52,12 @@ final class TopologyOfProgram {
     this.steps = steps;
   }
 
-  Topology build() {
+  /** The topology, optimised as these settings say. */
+  Topology build(Properties settings) {
     for (JsonNode step : steps) {
       made.add(made(step));
     }
-    return builder.build();
+    return builder.build(settings);
   }
 
   /** The topics that are written. */
