@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,32 +16,19 @@ from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import defined_at, place_beside
 from statelib.operators.mappers.mapping import evaluate, functions_of
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp
+from statelib.task.partition_times import Extracted, extracted_in_turn, sees_partition_time
+from statelib.topology.timestamp_extractors import PARTITION_TIME, FailOnInvalidTimestamp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.mappers.mapping import Mapper
     from statelib.task.future_records import FutureLimit
-    from statelib.topology import Source
+    from statelib.topology import Source, TimestampExtractor
 
 _NEGATIVE = "negative timestamp"
 _MOST = np.iinfo(np.int64).max
 _NONE = pa.nulls(1, pa.string())[0]  # pa.scalar would import pandas
-
-
-class Extracted(NamedTuple):
-    """The timestamps of some records.
-
-    Attributes:
-        times: int64 ms; `NO_TIMESTAMP` where there is none.
-        skipped: bool: which records are to be dropped and counted; None: none.
-        problems: string: why a record cannot be used, null if it can; None: all can.
-    """
-
-    times: NDArray[np.int64]
-    skipped: NDArray[np.bool_] | None = None
-    problems: pa.Array | None = None
 
 
 def extracted(
@@ -68,12 +55,33 @@ def extracted(
         ConfigurationError: The extractor's mapper fails, or gives something that is no time. It names the record.
     """
     extractor = FailOnInvalidTimestamp() if source.reading == "bootstrap" else source.consumed.timestamp_extractor
-    stored = columns.column("timestamp").cast(pa.int64())
-    of = extractor.mapper
-    given = stored if of is None else _given(of, source, columns, stored, partition)
+    offset = columns.column("offset").to_numpy()
+    if (of := extractor.mapper) is None or not sees_partition_time(of):
+        given = columns.column("timestamp").cast(pa.int64()) if of is None else _given(of, source, columns, partition)
+        return _judged(given, extractor, source, offset, partition_time, future)
+
+    def extract(start: int, partition_times: NDArray[np.int64]) -> Extracted:
+        part = columns.slice(start, len(partition_times)).append_column(PARTITION_TIME, pa.array(partition_times))
+        before = int(partition_times[0]) if len(partition_times) else partition_time
+        return _judged(
+            _given(of, source, part, partition), extractor, source, offset[start : start + len(part)], before, future
+        )
+
+    return extracted_in_turn(extract, offset, partition_time, future)
+
+
+def _judged(
+    given: pa.Array,
+    extractor: TimestampExtractor,
+    source: Source,
+    offset: NDArray[np.int64],
+    partition_time: int,
+    future: FutureLimit | None,
+) -> Extracted:
+    """What becomes of records of which a timestamp is ``given``."""
     if _is_plain(given):
         return Extracted(given.to_numpy())
-    times, reasons = _milliseconds(given, source.name, of)
+    times, reasons = _milliseconds(given, source.name, extractor.mapper)
     invalid = valid_of(reasons)
     times = np.where(invalid, NO_TIMESTAMP, times)
     match extractor.on_invalid:
@@ -83,7 +91,7 @@ def extracted(
             skipped = np.asarray(pc.fill_null(pc.equal(reasons, _NEGATIVE), False))
             return Extracted(times, skipped, pc.if_else(pa.array(skipped), None, reasons))
         case "partition-time":
-            later = None if future is None else future.later(times, columns.column("offset").to_numpy())
+            later = None if future is None else future.later(times, offset)
             sane = times if later is None else np.where(later, NO_TIMESTAMP, times)
             times = np.where(invalid, running_stream_time(sane, partition_time), times)
             unknown = pa.array(times == NO_TIMESTAMP)
@@ -154,9 +162,10 @@ def _times_1000(seconds: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.clip(seconds, -most, most) * 1_000
 
 
-def _given(mapper: Mapper, source: Source, columns: pa.RecordBatch, stored: pa.Array, partition: int) -> pa.Array:
+def _given(mapper: Mapper, source: Source, columns: pa.RecordBatch, partition: int) -> pa.Array:
     """What a mapper gives."""
-    names = ("key", "value", "headers")
+    names = [name for name in ("key", "value", "headers", PARTITION_TIME) if name in columns.schema.names]
+    stored = columns.column("timestamp").cast(pa.int64())
     seen = pa.RecordBatch.from_pydict({**{name: columns.column(name) for name in names}, "timestamp": stored})
     try:
         return evaluate(mapper, seen, source.name, np.arange(len(seen)))

@@ -40,6 +40,7 @@ from statelib.operators.tables.view import JoinedView, TableView
 from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec
 from statelib.topology.column_origins import NOTHING, Column, Either, Made, Origin, Value, computed, mapped, used
 from statelib.topology.nodes import Processor, Sink, Source
+from statelib.topology.timestamp_extractors import PARTITION_TIME
 from statelib.topology.turns import is_shared, turns
 
 if TYPE_CHECKING:
@@ -194,7 +195,9 @@ def _source(node: Source) -> Flow:
     key, value, timestamp, headers = (Column(node.topic, (name,)) for name in ("key", "value", "timestamp", "headers"))
     flow = Flow(key, value, timestamp, headers)
     extractor = node.consumed.timestamp_extractor.mapper
-    return flow if extractor is None else replace(flow, timestamp=mapped(extractor, flow.columns))
+    if extractor is None:
+        return flow
+    return replace(flow, timestamp=mapped(extractor, {**flow.columns, PARTITION_TIME: NOTHING}))  # it is made of these
 
 
 def _one_of(flows: Sequence[Flow]) -> Flow:

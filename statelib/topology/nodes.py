@@ -84,10 +84,11 @@ class Consumed(KafkasNames):
     def with_timestamp_extractor(self, timestamp: TimestampExtractor | MapperLike) -> Consumed:
         """A copy that extracts timestamps from the record (``TimestampExtractor``).
 
-        A mapper returns milliseconds, Arrow timestamps or dates; it sees the columns ``key``, ``value``, ``headers``
-        and ``timestamp``. As in Kafka, a record with a negative result is dropped and counted. To handle invalid
-        timestamps differently, use `FailOnInvalidTimestamp`, `LogAndSkipOnInvalidTimestamp` or
-        `UsePartitionTimeOnInvalidTimestamp`, with a mapper, or without one for the record's own timestamp. ::
+        A mapper returns milliseconds, Arrow timestamps or dates; it sees the columns ``key``, ``value``, ``headers``,
+        ``timestamp`` and ``partition_time`` (`TimestampExtractor`). As in Kafka, a record with a negative result is
+        dropped and counted. To handle invalid timestamps differently, use `FailOnInvalidTimestamp`,
+        `LogAndSkipOnInvalidTimestamp` or `UsePartitionTimeOnInvalidTimestamp`, with a mapper, or without one for the
+        record's own timestamp. ::
 
             Consumed().with_timestamp_extractor(LogAndSkipOnInvalidTimestamp("sent_at"))
         """

@@ -27,6 +27,9 @@ from statelib.operators.mappers.mapping import mapper
 if TYPE_CHECKING:
     from statelib.operators.mappers.mapping import Mapper, MapperLike
 
+PARTITION_TIME = "partition_time"
+"""The column of the largest timestamp of the partition before each record, int64 ms; -1 before the first."""
+
 OnInvalid: TypeAlias = Literal["fail", "skip", "skip-negative", "partition-time"]
 
 
@@ -39,7 +42,8 @@ class TimestampExtractor:
 
     Attributes:
         timestamp: A mapper that returns whole milliseconds, Arrow timestamps or dates. It sees the columns ``key``,
-            ``value``, ``headers`` and ``timestamp``. None: the record's own timestamp.
+            ``value``, ``headers``, ``timestamp`` and ``partition_time``: the largest extracted timestamp of the
+            partition so far, in milliseconds; -1 before the first. None: the record's own timestamp.
     """
 
     timestamp: MapperLike | None = None

@@ -71,8 +71,9 @@ def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slice
     expected, text = answer.outputs, topology_of(program).describe()
     if _without_extractors(text) != _without_extractors(answer.describe):
         return Difference(program, "described", "the topology's text", answer.describe, text)
-    if any(stage[0].returning for stage in topology_of(program).stages):
-        return _difference_in_a_circle(program, expected, kafka.semantics)
+    is_circle = any(stage[0].returning for stage in topology_of(program).stages)
+    if is_circle or any("extractor" in step for step in program.steps):
+        return _difference_in_slices(program, expected, kafka.semantics)
     for number in range(ways):
         rng = Random(f"{number} {len(program.records)}")
         cuts = _cuts(rng, len(program.records)) if number else []
@@ -94,12 +95,12 @@ def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slice
     return None
 
 
-def _difference_in_a_circle(program: Program, expected: Outputs, semantics: Semantics) -> Difference | None:
-    """The same where repartition topics form a circle: a job of one slice, and of several."""
+def _difference_in_slices(program: Program, expected: Outputs, semantics: Semantics) -> Difference | None:
+    """The same in jobs of one slice and of several: where repartition topics form a circle, or times are extracted."""
     for cuts, batch_records in ([], 100), (_cuts(Random("circle"), len(program.records)), 2):
         with tempfile.TemporaryDirectory() as folder:
             run = partial(in_slices, program, Path(folder), cuts, batch_records=batch_records, semantics=semantics)
-            found = _differs(program, f"a circle, slices of {cuts} and the rest", expected, run)
+            found = _differs(program, f"slices of {cuts} and the rest", expected, run)
         if found is not None:
             return found
     return None

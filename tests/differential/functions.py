@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEYS = ("a", "b", "ab")
+EXTRACTORS = ("bounded", "ascending", "for some")
 _LONGEST = 48
 
 
@@ -78,6 +79,17 @@ def pieces(value: Any, most: int) -> list[str]:
 def joined(left: Any, right: Any) -> str:
     """A value made of two."""
     return cut(f"{text(left)}|{text(right)}")
+
+
+def extracted(extractor: str, value: Any, timestamp: int, partition_time: int) -> int:
+    """The timestamp that one of `EXTRACTORS` gives, by the time of the partition before; negative: the record goes."""
+    match extractor:
+        case "bounded":
+            return timestamp if partition_time < 0 else min(timestamp, partition_time + 7)
+        case "ascending":
+            return max(timestamp, partition_time + 1)
+        case _:
+            return partition_time if value is None or passes(value, 3, 0) else timestamp
 
 
 def added(aggregate: Any, value: Any) -> str:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.differential import low_level_steps, stream_steps, table_steps, windowed_steps
+from tests.differential import functions, low_level_steps, stream_steps, table_steps, windowed_steps
 from tests.differential.making import Making
 from tests.differential.program import Program, Row
 
@@ -74,6 +74,7 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
         _describe(making, steps)
     _by_wall_clock(making)
     _failing(making)
+    _extracting(making, Random(f"extractors {seed}"))
     rows = _records(Random(f"records {seed}"), making, records)
     return Program(tuple(making.steps), rows, rocksdb=making.rocksdb or rng.random() < 0.1)
 
@@ -142,6 +143,14 @@ def _failing(making: Making) -> None:
                 step["fails"] = True
 
 
+def _extracting(making: Making, rng: Random) -> None:
+    """Lets some sources extract timestamps by the partition's time, in a few programs: they run in slices alone."""
+    if rng.random() < 0.05 and not making.realms.is_strict and not any("by_wall_clock" in s for s in making.steps):
+        for step in making.steps:
+            if step["op"] in {"stream", "table"} and step["topic"] in making.topics:
+                step["extractor"] = rng.choice(functions.EXTRACTORS)
+
+
 def _source(making: Making, topic: str) -> None:
     realm, rng = making.realms.source(), making.rng
     if rng.random() < (0.8 if making.windows_first else 0.4):
@@ -184,14 +193,23 @@ def _records(rng: Random, making: Making, most: int) -> tuple[Row, ...]:
     """
     topics, strictly = making.topics, making.realms.is_strict
     made: list[tuple[int, int, Row]] = []
-    now, order_time = 0, dict.fromkeys(topics, 0)
+    now, order_time = 0, dict.fromkeys(topics, -1)
+    extractors = {
+        topic: step["extractor"]
+        for step in making.steps
+        if "extractor" in step
+        for topic in (step["topic"], *step.get("more", ()))
+    }
     for number in range(rng.randint(2, most)):
         now += rng.choice([1, 2, 5, 20]) if strictly else rng.choice([0, 0, 1, 5, 20])
         timestamp = now if strictly else max(0, now - rng.choice([0, 0, 0, 1, 7, 30]))
         topic = rng.choice(topics)
-        order_time[topic] = max(order_time[topic], timestamp)
         key = rng.choices(KEYS, [6, 4, 2, 0.4])[0]
         value = None if rng.random() < 0.2 else f"{rng.choice('pqr')}{number}"
+        extracted = timestamp
+        if topic in extractors:
+            extracted = functions.extracted(extractors[topic], value, timestamp, order_time[topic])
+        order_time[topic] = max(order_time[topic], extracted)
         made.append((order_time[topic], topics.index(topic), (topic, key, value, timestamp)))
     first: list[Row] = [
         (topic, rng.choice(KEYS), rng.choice([None, *(f"g{number}" for number in range(9))]), rng.randrange(99))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from statelib import (
     Branched,
     BufferConfig,
+    Consumed,
     EmitStrategy,
     JoinWindows,
     Materialized,
@@ -82,10 +84,10 @@ class _Building:
     # --- what is there of streams and of tables ------------------------------------------------------------------
 
     def _stream(self, step: Step) -> KStream:
-        return self._builder.stream(_topics(step))
+        return self._builder.stream(_topics(step), *_consumed(step))
 
     def _table(self, step: Step) -> KTable:
-        return self._builder.table(step["topic"], *_store(step))
+        return self._builder.table(step["topic"], *_consumed(step), *_store(step))
 
     def _global_table(self, step: Step) -> GlobalKTable:
         return self._builder.global_table(step["topic"], *_store(step))
@@ -291,6 +293,13 @@ class _Building:
 
 def _ms(count: int) -> timedelta:
     return timedelta(milliseconds=count)
+
+
+def _consumed(step: Step) -> list[Consumed]:
+    if "extractor" not in step:
+        return []
+    extract = partial(functions.extracted, step["extractor"])
+    return [Consumed(timestamp=per_record(extract, pa.int64(), "value", "timestamp", "partition_time"))]
 
 
 def _store(step: Step) -> list[Materialized]:

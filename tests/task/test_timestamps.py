@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -162,17 +163,21 @@ UTC_MS = pa.timestamp("ms", "UTC")
 )  # fmt: skip
 def test_what_an_extractor_may_give(given: pa.Array, expected: list[Any]) -> None:
     """Whatever its type: what is before 1970 is negative, and what no topic can hold cannot be used."""
-    value = pa.nulls(len(given), VALUE)
-    assert extract_here(TimestampExtractor(lambda _: given), value) == expected
+    value = pa.array([{"at": None, "n": n} for n in range(len(given))], VALUE)
+
+    def of(columns: pa.RecordBatch) -> pa.Array:
+        return given.take(columns["value"].field("n"))
+
+    assert extract_here(TimestampExtractor(of), value) == expected
     skipping = ["dropped" if at == "bad" else at for at in expected]
-    assert extract_here(LogAndSkipOnInvalidTimestamp(lambda _: given), value) == skipping
+    assert extract_here(LogAndSkipOnInvalidTimestamp(of), value) == skipping
     failing = ["bad" if at == "dropped" else at for at in expected]
-    assert extract_here(FailOnInvalidTimestamp(lambda _: given), value) == failing
+    assert extract_here(FailOnInvalidTimestamp(of), value) == failing
     latest, replaced = 7, []
     for at in expected:
         latest = max(latest, at) if isinstance(at, int) else latest
         replaced.append(at if isinstance(at, int) else latest)
-    assert extract_here(UsePartitionTimeOnInvalidTimestamp(lambda _: given), value, 7) == replaced
+    assert extract_here(UsePartitionTimeOnInvalidTimestamp(of), value, 7) == replaced
 
 
 @pytest.mark.parametrize("given", [pa.array(["2013"]), pa.array([True]), pa.array([timedelta(seconds=1)])])
@@ -246,6 +251,102 @@ def test_late_dropped_and_quarantined_records_add_up(tmp_path: Path) -> None:
     assert [(value, at) for *_, value, at in job.output("out")] == [(1, 1), (2, 3), (1, 25), (2, 26)]
     assert len(job.output("job-late")) == 1
     assert len(job.output("job-quarantine")) == 2
+
+
+def bounded(at: int | None, n: int, partition_time: int) -> int | None:
+    """An extractor that lets time go forward by 5 at most, and holds what lacks a time for a later one's beginning."""
+    if at is None:
+        return partition_time if n % 2 else partition_time + 1
+    return at if partition_time < 0 else min(at, partition_time + 5)
+
+
+BOUNDED: dict[str, MapperLike] = {
+    "per record": per_record(bounded, pa.int64(), "value.at", "value.n", "partition_time"),
+    "by column": lambda columns: pa.array(
+        [bounded(value["at"], value["n"], seen) for value, seen in zip(
+            columns["value"].to_pylist(), columns["partition_time"].to_pylist(), strict=True)], pa.int64()),
+    "expression": pc.if_else(
+        pc.is_null(pc.field("value", "at")),
+        pc.if_else(
+            pc.equal(pc.bit_wise_and(pc.field("value", "n"), 1), 1),
+            pc.field("partition_time"), pc.add(pc.field("partition_time"), 1),
+        ),
+        pc.if_else(
+            pc.less(pc.field("partition_time"), 0), pc.field("value", "at"),
+            pc.min_element_wise(pc.field("value", "at"), pc.add(pc.field("partition_time"), 5)),
+        ),
+    ),
+}  # fmt: skip
+OF_POLICY: dict[Extractor, type[TimestampExtractor]] = {kind: type(of) for kind, of in EXTRACTORS.items()}
+
+
+def bounded_times(kind: Extractor, times: list[int | None], before: int) -> list[Any]:
+    """As Kafka Streams does it: one record at a time."""
+    outcomes: list[Any] = []
+    now = before
+    for n, at in enumerate(times):
+        known = [now] if now >= 0 else []
+        outcomes += extract(kind, [*known, bounded(at, n, now)])[len(known) :]
+        now = max(now, outcomes[-1]) if isinstance(outcomes[-1], int) else now
+    return outcomes
+
+
+@given(
+    st.sampled_from(sorted(OF_POLICY)), st.sampled_from(sorted(BOUNDED)),
+    st.lists(st.none() | st.integers(-2, 40), max_size=20), st.integers(-1, 5),
+)  # fmt: skip
+def test_the_times_of_an_extractor_that_sees_its_partitions_time(
+    kind: Extractor, form: str, times: list[int | None], before: int
+) -> None:
+    value = pa.array([{"at": at, "n": n} for n, at in enumerate(times)], VALUE)
+    assert extract_here(OF_POLICY[kind](BOUNDED[form]), value, before) == bounded_times(kind, times, before)
+
+
+@pytest.mark.parametrize("slices", [[8], [1, 1, 3, 3]])
+def test_partition_time_goes_on_from_slice_to_slice(tmp_path: Path, slices: list[int]) -> None:
+    """Two partitions have a time each; what is dropped, or cannot be used, moves none."""
+    builder = StreamsBuilder("job")
+    builder.stream("in", Consumed().with_timestamp_extractor(BOUNDED["per record"])).map_values("n").to("out")
+    job = Pipeline(tmp_path, builder.build(), on_bad_record="quarantine")
+    waiting = [(key, {"at": at, "n": n}, 0) for n, at in enumerate(MESSY) for key in ("a", "d")]
+    for count in slices:
+        job.archive("in", waiting[: 2 * count], TYPES, partitions=2)
+        waiting = waiting[2 * count :]
+        job.run()
+    wanted = [(n, at) for n, at in enumerate(bounded_times("own", list(MESSY), -1)) if isinstance(at, int)]
+    for key in ("a", "d"):
+        assert [(n, at) for _, _, of, n, at in job.output("out") if of == key] == wanted
+
+
+def test_a_time_that_the_extractor_never_sees_fails_nothing(tmp_path: Path) -> None:
+    """It is asked with times that are assumed; for one that it does see it fails, at that record."""
+
+    def strict(at: int, partition_time: int) -> int:
+        if at > 1 and partition_time != at - 1:
+            raise ValueError(f"{at} after {partition_time}")
+        return at
+
+    job = pipeline(tmp_path, per_record(strict, pa.int64(), "value.at", "partition_time"))
+    job.archive("in", rows(*range(1, 50)), TYPES)
+    job.run()
+    assert [at for *_, at in job.output("out")] == list(range(1, 50))
+    job.archive("in", rows(50, 51, 53, 54), TYPES)
+    with pytest.raises(ConfigurationError, match="53 after 51.*topic in, partition 0, offset 51"):
+        job.run()
+
+
+def test_how_often_an_extractor_is_asked(tmp_path: Path) -> None:
+    """At most three times a record, also where each time depends on the one before."""
+    asked: list[int] = []
+
+    def next_one(at: int, partition_time: int) -> int:
+        asked.append(at)
+        return max(at, partition_time + 1)
+
+    of = per_record(next_one, pa.int64(), "value.at", "partition_time")
+    value = pa.array([{"at": 0, "n": n} for n in range(1_000)], VALUE)
+    assert extract_here(TimestampExtractor(of), value) == list(range(1_000))
+    assert len(asked) <= 3_000
 
 
 def test_the_fingerprint_of_a_mapper_is_what_it_was() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+from tests.completeness.answer import ClassAnswers, differs, refused, works
 
 _MAPPER = "A [mapper](operators/mappers.md): a path, an expression, or a function, `per_record(...)` for one record"
 _OF_EARLIER = refused(
@@ -68,7 +68,9 @@ FUNCTIONS = (
                 "`Consumed.with_timestamp_extractor` takes a mapper; for a record with an invalid time there are the "
                 "three classes below", "timestamp",
             ),
-            "of the time of the partition: extract": missing("A mapper sees the record, not its partition's time"),
+            "of the time of the partition: extract": differs(
+                "The mapper sees the column [`partition_time`](semantics.md#timestamps)", "timestamp"
+            ),
         },
     ),
     *(

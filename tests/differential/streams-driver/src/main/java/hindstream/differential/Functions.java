@@ -73,6 +73,14 @@ final class Functions {
     return sum(value) % 4 == none ? null : key(value, shift);
   }
 
+  static long extracted(String extractor, Object value, long timestamp, long partitionTime) {
+    return switch (extractor) {
+      case "bounded" -> partitionTime < 0 ? timestamp : Math.min(timestamp, partitionTime + 7);
+      case "ascending" -> Math.max(timestamp, partitionTime + 1);
+      default -> value == null || passes(value, 3, 0) ? partitionTime : timestamp;
+    };
+  }
+
   static List<Object> pieces(Object value, int most) {
     List<Object> pieces = new ArrayList<>();
     int count = value == null ? 0 : sum(value) % (most + 1);

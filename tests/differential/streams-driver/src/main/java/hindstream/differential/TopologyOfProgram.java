@@ -19,6 +19,7 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Branched;
+import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
@@ -67,7 +68,7 @@ final class TopologyOfProgram {
 
   private Object made(JsonNode step) {
     return switch (step.get("op").asText()) {
-      case "stream" -> builder.stream(topics(step));
+      case "stream" -> step.has("extractor") ? builder.stream(topics(step), consumed(step)) : builder.stream(topics(step));
       case "table" -> table(step);
       case "global_table" -> globalTable(step);
       case "map_values", "filter", "filter_not" -> derived(step);
@@ -86,7 +87,18 @@ final class TopologyOfProgram {
 
   private Object table(JsonNode step) {
     String topic = step.get("topic").asText();
+    if (step.has("extractor")) {
+      return step.hasNonNull("store")
+          ? builder.table(topic, consumed(step), store(step))
+          : builder.table(topic, consumed(step));
+    }
     return step.hasNonNull("store") ? builder.table(topic, store(step)) : builder.table(topic);
+  }
+
+  private static Consumed<Object, Object> consumed(JsonNode step) {
+    String extractor = step.get("extractor").asText();
+    return Consumed.with(
+        (record, partitionTime) -> Functions.extracted(extractor, record.value(), record.timestamp(), partitionTime));
   }
 
   private Object globalTable(JsonNode step) {
