@@ -80,7 +80,6 @@ _EXTRACTOR = "write to(per_record(extractor, pa.string()), topics=[...]), with a
 _FOREIGN_KEY = "the key of the other table goes by name: join(other, joiner, foreign_key=...)"
 
 HOW = {
-    ("stream", "topic", "Pattern"): "name the topics, as what is replayed has to be known: stream([...])",
     ("to", "topic", "Callable"): _EXTRACTOR,
     ("KStream.join", "other", "*"): _TABLE,
     ("KStream.left_join", "other", "*"): _TABLE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class TopicNode(Protocol):
@@ -90,6 +90,13 @@ class Topology(Protocol):
     @property
     def bootstrap_topics(self) -> Sequence[str]:
         """Those that a run takes up to the archive's end, wherever its slice ends."""
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether a source says which topics it reads by a pattern."""
+
+    def matched_by_pattern(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """By topic that a pattern matches and that is not read, the source of the pattern; in order of ``topics``."""
 
     def partitions(self, of_sources: Mapping[str, int]) -> Mapping[int, int]:
         """Number of tasks of each sub-topology, by its index."""

@@ -15,8 +15,10 @@ from statelib.dsl.streams_and_tables import KStream, KTable
 from statelib.dsl.table_node import table_node_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.topology import Consumed
+from statelib.topology.patterns import topics_and_pattern
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Mapping
 
     from statelib.dsl.global_ktable import GlobalKTable
@@ -40,17 +42,31 @@ class StreamsBuilder(KafkasNames):
         self._builder = InternalStreamsBuilder(application_id)
         self._read_again = 0
 
-    def stream(self, topic: str | Iterable[str], consumed: Consumed | None = None) -> KStream:
+    def stream(
+        self,
+        topic: str | Iterable[str] | re.Pattern[str],
+        consumed: Consumed | None = None,
+        *,
+        topics: Iterable[str] = (),
+    ) -> KStream:
         """The records of a topic, or of several as if they were one.
 
         Records of several topics come in the order in which the task processes them; of equal timestamps those of the
-        first topic come first. Their keys and values must have the same types.
+        first topic come first. Their keys and values must have the same types. ::
+
+            builder.stream(re.compile("orders-.*"), topics=["orders-eu", "orders-us"])
+
+        Args:
+            topic: The topic; several of them; or a pattern that matches the whole name of each (``stream(Pattern)``).
+            consumed: How they are read.
+            topics: All topics that the pattern matches. A run is refused if the warehouse has others.
 
         Raises:
-            ConfigurationError: One of the topics is read already, in another way or together with others.
+            ConfigurationError: One of the topics is read already, in another way or together with others; or the topics
+                of a pattern are not listed, or it does not match one of them.
         """
         name = self._builder.name_of(consumed, "KSTREAM-SOURCE")
-        source = self._builder.add_source(name, topic, consumed)
+        source = self._builder.add_source(name, *topics_and_pattern(topic, topics), consumed)
         if source == name:
             return KStream(self._builder, source, key_changed=False)
         self._read_again += 1
@@ -74,7 +90,7 @@ class StreamsBuilder(KafkasNames):
         consumed, materialized = _by_type(topic, materialized, consumed)
         store = self._builder.store_name_of(materialized, topic)
         names = self._builder.source_names(consumed)
-        source = self._builder.add_source(names.source, topic, consumed)
+        source = self._builder.add_source(names.source, topic, None, consumed)
         return KTable(table_node_of(self._builder, names.table, source, materialized, store, role="table-source"))
 
     def global_table(

@@ -23,8 +23,10 @@ from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.source import PlainTableSource
 from statelib.topology import Consumed, Processor, Sink, Source
 from statelib.topology.node_groups import global_nodes
+from statelib.topology.patterns import check_patterns
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from statelib.dsl.graph import Role
@@ -149,14 +151,16 @@ class InternalStreamsBuilder:
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
-    def add_source(self, name: str, topics: str | Iterable[str], consumed: Consumed | None) -> str:
+    def add_source(
+        self, name: str, topics: str | Iterable[str], pattern: re.Pattern[str] | None, consumed: Consumed | None
+    ) -> str:
         """Adds a source and gives its name; what is read already in the same way keeps its one source.
 
         Raises:
             ConfigurationError: One of the topics is read already, in another way or together with others.
         """
         topic, *more = _distinct(topics)
-        new = Source(name, topic, consumed or Consumed(), more_topics=tuple(more))
+        new = Source(name, topic, consumed or Consumed(), more_topics=tuple(more), pattern=pattern)
         for node in self._graph.nodes:
             if isinstance(node, Source) and (shared := sorted({*node.topics}.intersection(new.topics))):
                 topic = shared[0]
@@ -167,6 +171,7 @@ class InternalStreamsBuilder:
                         node=node.name,
                         next_step="join with the global table, or use table() in place of it",
                     )
+                check_patterns([node, new] if node.pattern != new.pattern else [])
                 if {*node.topics} != {*new.topics}:
                     raise ConfigurationError(
                         "a topic is read by two sources, of which one reads others with it",

@@ -16,10 +16,12 @@ from statelib.operators.mappers.mapping import mapper
 from statelib.operators.processors.definition import ProcessorSupplier
 from statelib.operators.processors.process import Process
 from statelib.topology.nodes import Consumed, Processor, Sink, Source, name_taken
+from statelib.topology.patterns import topics_and_pattern
 from statelib.topology.topology import Topology as CompiledTopology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import re
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -71,21 +73,34 @@ class Topology(KafkasNames, CompiledTopology):
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
-    def add_source(self, name: str, *topics: str, consumed: Consumed | None = None) -> Self:
+    def add_source(
+        self,
+        name: str,
+        *topic: str | re.Pattern[str],
+        consumed: Consumed | None = None,
+        topics: Iterable[str] = (),
+    ) -> Self:
         """Adds a source of one topic or several (Kafka's ``addSource``).
 
         Args:
             name: The node's.
-            topics: What it reads.
+            topic: What it reads; or one pattern, see `StreamsBuilder.stream`.
             consumed: Serdes and timestamp extractor; its name is not looked at.
+            topics: All topics that the pattern matches.
 
         Raises:
-            ConfigurationError: The name is taken, or there is no topic.
+            ConfigurationError: The name is taken, there is no topic, or a pattern is not alone; or the topics of a
+                pattern are not listed, or it does not match one of them.
         """
-        if not topics:
+        if not topic:
             raise ConfigurationError("a source has no topic", node=name, next_step="name at least one topic")
-        topic, *more = dict.fromkeys(topics)
-        return self._add(Source(name, topic, consumed or Consumed(), more_topics=tuple(more)))
+        named = [one for one in topic if isinstance(one, str)]
+        if len(named) < len(topic) > 1:
+            step = "add a source for each pattern, and one for the topics that are named"
+            raise ConfigurationError("a source has a pattern, and more beside it", node=name, next_step=step)
+        read, pattern = topics_and_pattern(named or topic[0], topics)
+        first, *more = dict.fromkeys(read)
+        return self._add(Source(name, first, consumed or Consumed(), more_topics=tuple(more), pattern=pattern))
 
     def add_processor(
         self,

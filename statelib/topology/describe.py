@@ -76,7 +76,7 @@ class _Shown:
     def _add(self, node: Node) -> None:
         match node:
             case Source():
-                self.nodes[node.name] = _ShownNode(f"Source: {node.name} (topics: [{_topics(node)}])", ())
+                self.nodes[node.name] = _ShownNode(f"Source: {node.name} (topics: {_topics(node)})", ())
                 self._ends[node.name] = (node.name,)
                 if node.is_global:
                     self.global_sources.add(node.name)
@@ -120,7 +120,9 @@ class _Shown:
 
 
 def _topics(node: Source) -> str:
-    return ", ".join(in_hash_order(node.topics)) if node.more_topics else _topic(node)
+    if node.pattern is not None:
+        return node.pattern.pattern
+    return f"[{', '.join(in_hash_order(node.topics)) if node.more_topics else _topic(node)}]"
 
 
 def _topic_of_sink(node: Sink) -> str:

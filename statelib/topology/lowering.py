@@ -2,7 +2,7 @@
 
 Kafka Streams has nodes for which this engine has none of its own; each becomes a few that it has:
 
-* A source of several topics: a source for each, and a merge of its name.
+* A source of several topics, or with a pattern: a source for each, and a merge of its name.
 * A sink whose topics an extractor chooses: a sink for each, below a node of its name that sends each record to one.
 * Sinks that write one topic: nodes of their names that only pass on, merged before one sink.
 * A sink whose records are not where the topic has them, as their keys have changed or a partitioner chooses: a
@@ -58,8 +58,10 @@ def lowered(declared: Sequence[Node]) -> tuple[Node, ...]:
 
 def _of_one_topic(node: Node) -> Iterator[Node]:
     """A source or sink of each topic."""
-    if isinstance(node, Source) and node.more_topics:
-        parts = [replace(node, name=f"{node.name}-{topic}", topic=topic, more_topics=()) for topic in node.topics]
+    if isinstance(node, Source) and (node.more_topics or node.pattern is not None):
+        matched_by = None if node.pattern is None else node.pattern.pattern
+        one = replace(node, more_topics=(), pattern=None, matched_by=matched_by)
+        parts = [replace(one, name=f"{node.name}-{topic}", topic=topic) for topic in node.topics]
         yield from parts
         yield Processor(node.name, tuple(part.name for part in parts), Merge(), line=node.line)
     elif isinstance(node, Sink) and node.topic_extractor is not None:

@@ -15,6 +15,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp, TimestampExtractor
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
 
     from statelib.errors.user_lines import Line
@@ -119,6 +120,9 @@ class Source:
     Attributes:
         more_topics: Further topics whose records it takes up as if they were of one (Kafka's ``stream(Collection)``).
             Only in a topology as it was described: `statelib.topology.lowering` gives each topic a source of its own.
+        pattern: What the names of its topics match (Kafka's ``stream(Pattern)``), which are all listed. Only in a
+            topology as it was described, like ``more_topics``.
+        matched_by: The pattern for which `statelib.topology.lowering` has made it; None: it was made for none.
         internal: A repartition topic, made and read within a run.
         by_partitioner: Of a repartition topic: whether a partitioner has placed its records.
         reading: See `Reading`.
@@ -136,6 +140,8 @@ class Source:
     topic_in_text: str | None = None
     more_topics: tuple[str, ...] = ()
     by_partitioner: bool = False
+    pattern: re.Pattern[str] | None = None
+    matched_by: str | None = None
     line: Line | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -151,7 +157,8 @@ class Source:
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         reading = {"reading": self.reading} if self.is_global else {}
-        return {"node": "source", "topic": self.topic, **reading, **self.consumed.describe()}
+        matched_by = {} if self.matched_by is None else {"matched_by": self.matched_by}
+        return {"node": "source", "topic": self.topic, **reading, **matched_by, **self.consumed.describe()}
 
 
 def name_taken(name: str) -> ConfigurationError:

@@ -17,6 +17,7 @@ from statelib.topology.describe import text_of
 from statelib.topology.lowering import lowered
 from statelib.topology.node_groups import global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
+from statelib.topology.patterns import check_patterns, matched_by_pattern
 from statelib.topology.stages import in_stages
 from statelib.topology.topics import check_topic
 from statelib.topology.windowed_keys import stateful_under_windowed_keys
@@ -97,8 +98,9 @@ class Topology:
     Raises:
         ConfigurationError: Two nodes have the same name, a parent is unknown, a topic has two sources, has an invalid
             name or number of partitions, repartition topics are joined with different numbers of partitions, joined
-            topics have windowed keys of different windows, an operator's parameters contradict each other, or there is
-            no source; or see `statelib.topology.lowering.lowered`.
+            topics have windowed keys of different windows, a pattern matches a topic of another source, an
+            operator's parameters contradict each other, or there is no source; or see
+            `statelib.topology.lowering.lowered`.
 
     Attributes:
         declared: The nodes as they were given.
@@ -111,6 +113,7 @@ class Topology:
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes that run: see `statelib.topology.lowering`."""
+        check_patterns(self.declared)
         nodes = lowered(self.declared)
         _check(nodes)
         return nodes
@@ -152,6 +155,15 @@ class Topology:
         """Those that each run takes up first, to the archive's end: see `Reading`."""
         of_node = {node.topic: node.reading for node in self.nodes if isinstance(node, Source)}
         return tuple(topic for topic in self.source_topics if of_node[topic] == "bootstrap")
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether a source says which topics it reads by a pattern."""
+        return any(isinstance(node, Source) and node.pattern is not None for node in self.declared)
+
+    def matched_by_pattern(self, topics: Iterable[str]) -> dict[str, str]:
+        """By topic that a pattern matches and that is not read, the source of the pattern; in order of ``topics``."""
+        return matched_by_pattern(self.declared, topics)
 
     @property
     def read_back(self) -> tuple[str, ...]:

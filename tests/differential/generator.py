@@ -75,6 +75,7 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
     _by_wall_clock(making)
     _failing(making)
     _extracting(making, Random(f"extractors {seed}"))
+    _by_patterns(making, Random(f"patterns {seed}"))
     rows = _records(Random(f"records {seed}"), making, records)
     return Program(tuple(making.steps), rows, rocksdb=making.rocksdb or rng.random() < 0.1)
 
@@ -149,6 +150,22 @@ def _extracting(making: Making, rng: Random) -> None:
         for step in making.steps:
             if step["op"] in {"stream", "table"} and step["topic"] in making.topics:
                 step["extractor"] = rng.choice(functions.EXTRACTORS)
+
+
+def _by_patterns(making: Making, rng: Random) -> None:
+    """Lets some sources of several topics name these by a pattern.
+
+    Not with an extractor: Kafka's driver has one partition, with one time, for all topics of a pattern.
+    """
+    for step in making.steps:
+        topics = [step["topic"], *step["more"]] if "more" in step else step.get("topics", ())
+        if (
+            step["op"] in {"stream", "add_source"}
+            and len(topics) > 1
+            and "extractor" not in step
+            and rng.random() < 0.5
+        ):
+            step["pattern"] = "|".join(topics)
 
 
 def _source(making: Making, topic: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ def low_level_topology(program: Program) -> Topology:
     connected: dict[str, list[str]] = {}
     for step in program.steps:
         match step["op"]:
+            case "add_source" if "pattern" in step:
+                topology.add_source(step["name"], re.compile(step["pattern"]), topics=step["topics"])
             case "add_source":
                 topology.add_source(step["name"], *step["topics"])
             case "add_processor":

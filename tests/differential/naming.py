@@ -6,6 +6,7 @@ for a split, which makes as many as it has branches behind itself; those that fo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
@@ -124,6 +125,13 @@ def _consumed(step: Step) -> Consumed | None:
     return Consumed.as_(step["name"]) if step.get("name") else None
 
 
+def _stream(builder: StreamsBuilder, step: Step) -> Any:
+    topics = [step["topic"], *step.get("more", ())]
+    if "pattern" in step:
+        return builder.stream(re.compile(step["pattern"]), _consumed(step), topics=topics)
+    return builder.stream(topics, _consumed(step))
+
+
 def _joined(step: Step) -> Joined | None:
     joined = Joined.as_(step["name"]) if step.get("name") else Joined()
     return joined.with_grace_period(_MS) if step.get("grace") else joined
@@ -196,7 +204,7 @@ def _emitting(of: Any, step: Step) -> Any:
 
 _KEYS_VALUES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 _OPERATIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
-    "stream": lambda of, _, step: of.stream([step["topic"], *step.get("more", ())], _consumed(step)),
+    "stream": lambda of, _, step: _stream(of, step),
     "table": lambda of, _, step: of.table(step["topic"], _store(step), _consumed(step)),
     "global_table": lambda of, _, step: of.global_table(step["topic"], _store(step), _consumed(step)),
     "add_state_store": lambda of, _, step: of.add_state_store(

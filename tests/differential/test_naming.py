@@ -48,6 +48,12 @@ KNOWN: dict[str, tuple[list[Step], list[str]]] = {
         [GROUPED[0], {"op": "print", "of": 0}, {"op": "print", "of": 0, "name": "shown"}],
         ["KSTREAM-PRINTER-0000000001", "Processor: shown "],
     ),
+    "topics of a pattern": (
+        [{"op": "stream", "topic": "in-a", "more": ["in-b"], "pattern": "in-[a-z]+", "name": "n"},
+         {"op": "table", "topic": "other"}, {"op": "stream_table_join", "of": 0, "with": 1},
+         {"op": "stream", "topic": "in-a", "more": ["in-b"], "pattern": "in-[a-z]+"}],
+        ["Source: n (topics: in-[a-z]+)"],
+    ),
     "reduced sessions": ([*SESSIONS, {"op": "reduce", "of": 2}], ["KSTREAM-REDUCE-STATE-STORE-0000000002"]),
     "streams that are aggregated together": (
         [*GROUPED, {"op": "stream", "topic": "other"}, {"op": "group_by_key", "of": 2},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,8 @@ class _Building:
     # --- what is there of streams and of tables ------------------------------------------------------------------
 
     def _stream(self, step: Step) -> KStream:
+        if "pattern" in step:
+            return self._builder.stream(re.compile(step["pattern"]), topics=_topics(step))
         return self._builder.stream(_topics(step), *_consumed(step))
 
     def _table(self, step: Step) -> KTable:

@@ -26,6 +26,7 @@ class Node:
         is_global: Whether it is of a global store.
         topics: Of a source or sink; of a pattern, or of a sink that chooses topics record by record, none.
         stores: Of a processor.
+        pattern: Of a source whose topics a pattern chooses; empty: none does.
         children: In the order of the text, which is not that of the program.
         parents: The same.
     """
@@ -36,6 +37,7 @@ class Node:
     is_global: bool
     topics: tuple[str, ...] = ()
     stores: tuple[str, ...] = ()
+    pattern: str = ""
     children: list[str] = field(default_factory=list)
     parents: list[str] = field(default_factory=list)
 
@@ -76,6 +78,7 @@ def read_description(text: str) -> dict[str, Node]:
             names = tuple(filter(None, found[4].strip("[]").split(", ")))
             is_stores = found[3] == "stores"
             is_pattern = found[1] == "Source" and not found[4].startswith("[")
+            pattern = found[4] if is_pattern else ""
             topics = () if is_stores or is_pattern or found[3].startswith("extractor") else names
             last = Node(
                 found[1],  # type: ignore[arg-type]
@@ -84,6 +87,7 @@ def read_description(text: str) -> dict[str, Node]:
                 is_global,
                 topics,
                 names if is_stores else (),
+                pattern,
             )
             nodes[last.name] = last
         elif last is not None and (found := _ARROW.match(line)):

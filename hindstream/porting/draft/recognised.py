@@ -76,7 +76,10 @@ class Recogniser(Joins, Aggregations):
     def _source(self, node: Node) -> bool:
         child = self._nodes[node.children[0]] if len(node.children) == 1 else None
         if not node.topics:
-            self._comment(f"a pattern chooses the topics of {node.name}, which is refused here: name them")
+            self._comment(
+                f"a pattern chooses the topics of {node.name}: write stream(re.compile({text_of(node.pattern)}),"
+                " topics=[...]), with all that it matches"
+            )
         topic = node.topics[0] if node.topics else "TOPIC"
         if child is not None and self._is_table_source(node, child):
             variable = self._variable(topic)

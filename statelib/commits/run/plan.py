@@ -29,6 +29,7 @@ from statelib.commits.run.planned_tasks import planned_tasks
 from statelib.commits.run.sink_partitions import sink_partitions
 from statelib.commits.sources.checks import goes_on, open_sources, source_topics
 from statelib.commits.sources.schemas import settle_schemas, unseen
+from statelib.commits.sources.unlisted import check_all_listed
 from statelib.commits.stored_files import lost_files
 from statelib.commits.topologies.fill import check_history
 from statelib.commits.topologies.renamed_changelogs import copy_changelogs
@@ -146,10 +147,10 @@ def plan(
         The plan, stored; or `NothingToDo`, and nothing was stored.
 
     Raises:
-        ConfigurationError: Both ends are given; the state does not fit the topology, or was made with other
-            semantics; a store cannot be filled; a source's archive is another table, has lost a field since the head
-            commit, or has other keys or partitions; a sink's archive is somebody else's; the job has been sealed or is
-            held; the head is an unpublished rollback.
+        ConfigurationError: Both ends are given; a pattern matches a topic that is not listed; the state does not fit
+            the topology, or was made with other semantics; a store cannot be filled; a source's archive is another
+            table, has lost a field since the head commit, or has other keys or partitions; a sink's archive is somebody
+            else's; the job has been sealed or is held; the head is an unpublished rollback.
         InputError: A source no longer holds what is to be replayed, or has taken back what was replayed.
         FencedError: One of these, and another driver has made the commit meanwhile.
     """
@@ -159,6 +160,7 @@ def plan(
     if dry_run:
         warehouse = DryRunStorage(warehouse.uri(""), warehouse.options)
     check_free(warehouse, job.name, holder)
+    check_all_listed(job, warehouse)
     head = _head(job, warehouse, semantics)
     number, bootstrap = head.commit if head else 0, job.topology.bootstrap_topics
     if head is not None and _has_passed(head, until_ms, end_offsets, besides=bootstrap):

@@ -15,6 +15,7 @@ from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.run.planned_tasks import planned_tasks
 from statelib.commits.run.sink_partitions import sink_partitions
 from statelib.commits.sources.checks import source_topics
+from statelib.commits.sources.unlisted import check_all_listed
 from statelib.commits.topologies.settle import settle_topology
 from statelib.documents.manifests import Commit, TaskPosition
 from statelib.documents.places import place_of
@@ -89,6 +90,7 @@ def plan_taking_over(
             changelog has other partitions than the job has tasks; or a sink's archive is somebody else's.
         InputError: An archive begins behind where the application stands.
     """
+    check_all_listed(job, warehouse)
     archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
     for topic, offsets in reached.offsets.items():
         _check_reached(archives[topic], offsets)

@@ -28,7 +28,12 @@ from typing import TYPE_CHECKING, Any
 from statelib.commits.layout import fork_topic
 from statelib.commits.topologies.filled_stores import check_whole, filled_stores, filled_with
 from statelib.commits.topologies.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
-from statelib.commits.topologies.store_differences import StoreDifferences, archives_of, without_code
+from statelib.commits.topologies.store_differences import (
+    StoreDifferences,
+    archives_of,
+    topics_that_came,
+    without_code,
+)
 from statelib.documents.topologies import Evolution, Migration
 from statelib.errors.kinds import ConfigurationError
 
@@ -235,9 +240,8 @@ def _check_shape(before: Made, now: Made, job: str) -> None:
 def _other_shape(before: Made, now: Made) -> str | None:
     """What has changed that no store can be reset for."""
     old, new = (archives_of(made.topology, made.topology.nodes) for made in (before, now))
-    if old != new:
-        odd = min(old ^ new)
-        return f"source topic {odd} is {'gone' if odd in old else 'new'}"
+    if odd := sorted((old ^ new) - topics_that_came(before.topology, now.topology)):
+        return f"source topic {odd[0]} is {'gone' if odd[0] in old else 'new'}"
     if before.tasks != now.tasks:
         shown = (", ".join(map(str, dict(sorted(made.tasks.items())).values())) for made in (before, now))
         return "the tasks of its sub-topologies were {} and are {}".format(*shown)

@@ -62,9 +62,10 @@ class StoreDifferences:
         (archives_before, keys_before), (archives_now, keys_now) = (
             _lineage(topology, store.node) for topology, store in ((self.before, old), (self.now, new))
         )
+        came = topics_that_came(self.before, self.now)
         for what, was, is_ in (
             ("its sub-topology", old.sub_topology, new.sub_topology),
-            ("the topics behind it", archives_before, archives_now),
+            ("the topics behind it", archives_before, [topic for topic in archives_now if topic not in came]),
         ):
             if was != is_:
                 return f"{what} was {was} and is {is_}"
@@ -79,6 +80,15 @@ def archives_of(topology: TopologyDescription, nodes: Iterable[NodeDescription])
     """The topics of those of ``nodes`` that read archives: repartition topics are written, too."""
     written = {node.settings["topic"] for node in topology.nodes if node.settings["node"] == "sink"}
     return {node.settings["topic"] for node in nodes if node.settings["node"] == "source"} - written
+
+
+def topics_that_came(before: TopologyDescription, now: TopologyDescription) -> set[Any]:
+    """The topics that a pattern of ``now`` matches and ``before`` did not read: they are read from their beginning.
+
+    As in Kafka Streams, what has been read of other topics stays.
+    """
+    matched = {node.settings["topic"] for node in now.nodes if "matched_by" in node.settings}
+    return matched - archives_of(before, before.nodes)
 
 
 def _endings(store: StoreDescription) -> list[str]:

@@ -183,7 +183,10 @@ PROCESSORS = (
             "addSource(AutoOffsetReset)": refused(
                 "A replay has no committed offsets of a group: it goes on where the last slice ended"
             ),
-            "addSource(Pattern)": refused("A replay has to know what it replays. `add_source(name, *topics)`"),
+            "addSource(Pattern)": differs(
+                "`add_source(name, pattern, topics=[...])` [lists what it "
+                "matches](operators/topics.md#topics-by-a-pattern); a run is refused if there is more"
+            ),
             "addProcessor": differs("`key_type=` and `value_type=` name the Arrow types of what goes to sinks"),
             "addSink": differs("`produced=` has the partitions and the partitioner"),
             "addSink(TopicNameExtractor)": differs("`add_sink(name, extractor, *parents, topics=[...])`", kip=303),

@@ -26,7 +26,10 @@ STREAMS = (
                 "have the settings", kip=591
             ),
             "stream, table, addStateStore, globalTable": works(),
-            "stream(Pattern)": refused("A replay has to know what it replays. `stream([...])` names the topics"),
+            "stream(Pattern)": differs(
+                "`stream(pattern, topics=[...])` [lists what it matches](operators/topics.md#topics-by-a-pattern); "
+                "a run is refused if there is more"
+            ),
             "build": works(),
             "build(Properties)": missing(
                 "Kafka's optimised topology (`topology.optimization`): fewer repartition topics, the same results",

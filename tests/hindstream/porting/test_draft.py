@@ -173,7 +173,8 @@ def test_the_command_prints_the_draft_and_what_it_lacks(tmp_path, monkeypatch, c
     assert 'builder.stream(["flights", "trains"])' in call(several)[0]
     pattern = TEXT.replace("[flights]", "flights-[a-z]+")
     out, err = call(pattern, code=1)
-    assert "# TODO: a pattern chooses the topics of KSTREAM-SOURCE-0000000000, which is refused here: name them" in out
+    assert "# TODO: a pattern chooses the topics of KSTREAM-SOURCE-0000000000: write stream(re.compile(" in out
+    assert '"flights-[a-z]+"), topics=[...]), with all that it matches' in out
     assert "-    Source: KSTREAM-SOURCE-0000000000 (topics: flights-[a-z]+)" in err
     found = json.loads(call(pattern, "--output", "json", code=1)[0])
     assert (len(found["unknown"]), bool(found["differences"])) == (3, True)

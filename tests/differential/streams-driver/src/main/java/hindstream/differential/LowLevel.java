@@ -7,6 +7,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.processor.api.Processor;
@@ -33,7 +34,14 @@ final class LowLevel {
     Map<String, List<String>> connected = new LinkedHashMap<>();
     for (JsonNode step : steps) {
       switch (step.get("op").asText()) {
-        case "add_source" -> topology.addSource(step.get("name").asText(), texts(step.get("topics")));
+        case "add_source" -> {
+          String name = step.get("name").asText();
+          if (step.has("pattern")) {
+            topology.addSource(name, Pattern.compile(step.get("pattern").asText()));
+          } else {
+            topology.addSource(name, texts(step.get("topics")));
+          }
+        }
         case "add_processor" -> {
           String name = step.get("name").asText();
           topology.addProcessor(name, () -> new Telling(step), texts(step.get("parents")));

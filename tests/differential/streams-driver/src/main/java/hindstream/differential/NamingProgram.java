@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -162,6 +163,10 @@ final class NamingProgram {
     String topic = step.get("topic").asText();
     Consumed<Object, Object> consumed =
         step.hasNonNull("name") ? Consumed.as(step.get("name").asText()) : null;
+    if (step.has("pattern")) {
+      Pattern pattern = Pattern.compile(step.get("pattern").asText());
+      return consumed == null ? builder.stream(pattern) : builder.stream(pattern, consumed);
+    }
     if (op.equals("stream")) {
       List<String> topics = new ArrayList<>(List.of(topic));
       step.path("more").forEach(another -> topics.add(another.asText()));

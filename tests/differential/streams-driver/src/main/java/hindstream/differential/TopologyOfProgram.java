@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
@@ -68,7 +69,7 @@ final class TopologyOfProgram {
 
   private Object made(JsonNode step) {
     return switch (step.get("op").asText()) {
-      case "stream" -> step.has("extractor") ? builder.stream(topics(step), consumed(step)) : builder.stream(topics(step));
+      case "stream" -> streamOf(step);
       case "table" -> table(step);
       case "global_table" -> globalTable(step);
       case "map_values", "filter", "filter_not" -> derived(step);
@@ -84,6 +85,13 @@ final class TopologyOfProgram {
   }
 
   // --- what is there of streams and of tables ---------------------------------------------------------------------
+
+  private Object streamOf(JsonNode step) {
+    if (step.has("pattern")) {
+      return builder.stream(Pattern.compile(step.get("pattern").asText()));
+    }
+    return step.has("extractor") ? builder.stream(topics(step), consumed(step)) : builder.stream(topics(step));
+  }
 
   private Object table(JsonNode step) {
     String topic = step.get("topic").asText();
