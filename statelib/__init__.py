@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         SessionWindowedKStream,
         StreamJoined,
         StreamsBuilder,
+        TableJoined,
         TimeWindowedCogroupedKStream,
         TimeWindowedKStream,
         Topology,
@@ -147,7 +148,7 @@ _HOMES = {
     "statelib.dsl": (
         "Branched", "BranchedKStream", "CogroupedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined",
         "KGroupedStream", "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
-        "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "StreamJoined", "StreamsBuilder",
+        "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "StreamJoined", "StreamsBuilder", "TableJoined",
         "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "Topology", "WindowedKTable",
     ),
     "statelib.errors.kinds": (
@@ -221,8 +222,8 @@ __all__ = [
     "SessionWindowedCogroupedKStream", "SessionWindowedKStream",
     "SessionWindowedSerde", "SessionWindows", "Settings", "SlidingWindows", "StateSnapshot", "StateStore", "Storage",
     "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig",
-    "StringSerde", "Suppressed", "SwitchOver", "TestRecord", "TimeWindowedCogroupedKStream", "TimeWindowedKStream",
-    "TimeWindowedSerde", "TimeWindows", "TimestampExtractor", "TimestampedKeyValueStore",
+    "StringSerde", "Suppressed", "SwitchOver", "TableJoined", "TestRecord", "TimeWindowedCogroupedKStream",
+    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "TimestampExtractor", "TimestampedKeyValueStore",
     "TimestampedKeyValueStoreWithHeaders", "TimestampedWindowStore", "TimestampedWindowStoreWithHeaders",
     "TopicArchive", "Topology", "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp",
     "UuidSerde", "ValueAndTimestamp", "ValueTimestampHeaders", "ValueTransformerWithKey",

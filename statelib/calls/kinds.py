@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -154,6 +155,7 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "int": ("an int", lambda value: isinstance(value, int) and not isinstance(value, bool)),
     "bool": ("a bool", lambda value: isinstance(value, bool)),
     "Callable": ("a function", callable),
+    "re.Pattern": ("a pattern", lambda value: isinstance(value, re.Pattern)),
     "Mapping": ("a dict", lambda value: isinstance(value, Mapping)),
     "Sequence": ("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, _TEXTS)),
     "Iterable": ("a list", lambda value: isinstance(value, Iterable) and not isinstance(value, (*_TEXTS, Mapping))),

@@ -15,6 +15,7 @@ NAME_OF = {
     "Repartitioned": "repartitioned",
     "StreamJoined": "joined",
     "Suppressed": "suppressed",
+    "TableJoined": "named",
 }
 """Of each class of objects that configure: what the parameter for one is called, in all methods."""
 
@@ -67,6 +68,7 @@ WRITTEN = {
     "StreamJoined": 'write StreamJoined().with_name("name")',
     "StrictBufferConfig": _STRICT,
     "Suppressed": "write Suppressed.until_window_closes(buffer) or Suppressed.until_time_limit(time, buffer)",
+    "TableJoined": "write TableJoined.with_(partitioner, other_partitioner)",
     "Topology": "StreamsBuilder.build() gives one, or Topology(application_id)",
     "datetime": "write datetime(2024, 1, 1, tzinfo=UTC)",
     "int": "give a whole number",

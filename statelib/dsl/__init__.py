@@ -16,6 +16,7 @@ from statelib.dsl.options import (
     Named,
     Produced,
     Repartitioned,
+    TableJoined,
 )
 from statelib.dsl.stream_joins import StreamJoined
 from statelib.dsl.streams_and_tables import (
@@ -51,6 +52,7 @@ __all__ = [
     "Stores",
     "StreamJoined",
     "StreamsBuilder",
+    "TableJoined",
     "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "Topology",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.dsl.options import TableJoined
 from statelib.dsl.table_joins import names_of, request_latest
 from statelib.dsl.table_node import table_node_of
 from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
 from statelib.operators.joins.foreign_key.resolve import ForeignKeyResolve
 from statelib.operators.joins.foreign_key.subscribe import ForeignKeySubscribe
+from statelib.operators.mappers.mapping import mapper
 from statelib.topology import Sink, Source
 from statelib.topology.nodes import Described
 
@@ -28,7 +30,7 @@ def foreign_key_joined_table(
     right: TableNode,
     foreign_key: Mapper,
     joined: JoinedValues,
-    named: Named | None,
+    named: Named | TableJoined | None,
     materialized: Materialized | None,
 ) -> TableNode:
     """The join of two tables by a foreign key (Kafka's ``KTableImpl.doJoinOnForeignKey``).
@@ -46,7 +48,8 @@ def foreign_key_joined_table(
     send = builder.suffixed(name, "-subscription-registration-processor", f"{_KIND}-SUBSCRIPTION-REGISTRATION")
     windows = None if right.windows is None else right.windows.of_keys
     builder.add_processor(send, [left.node], ForeignKeySubscribe(foreign_key, joined.keeps_left, windows))
-    subscribed = _passed_on(builder, send, topic, name, "-subscription-registration")
+    partitioner, other_partitioner = _partitioners(named)
+    subscribed = _passed_on(builder, send, topic, name, "-subscription-registration", other_partitioner)
 
     store = builder.claim_store(builder.suffixed(name, "-subscription-store", f"{_KIND}-SUBSCRIPTION-STATE-STORE"))
     kind = f"{_KIND}-SUBSCRIPTION-PROCESSOR"
@@ -62,7 +65,7 @@ def foreign_key_joined_table(
     stores = [store, *names_of(view)]
     builder.add_processor(answer, [subscribed, right.node], join, stores=stores, looks_into=nodes, described=described)
     topic = f"{builder.suffixed(name, '-subscription-response', f'{_KIND}-SUBSCRIPTION-RESPONSE')}-topic"
-    answered = _passed_on(builder, answer, topic, name, "-subscription-response", as_many_as=send)
+    answered = _passed_on(builder, answer, topic, name, "-subscription-response", partitioner, as_many_as=send)
 
     kind = f"{_KIND}-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR"
     resolver = builder.suffixed(name, "-subscription-response-resolver", kind)
@@ -80,6 +83,7 @@ def _passed_on(
     topic: str,
     name: str | None,
     suffix: str,
+    partitioner: Mapper | None,
     *,
     as_many_as: str | None = None,
 ) -> str:
@@ -87,8 +91,26 @@ def _passed_on(
     sink = builder.suffixed(name, f"{suffix}-sink", "KTABLE-SINK")
     source = builder.suffixed(name, f"{suffix}-source", "KTABLE-SOURCE")
     full = builder.internal_topic(topic)
+    is_placed = partitioner is not None
     builder.add(
-        Sink(sink, (node,), full, internal=True, as_many_as=as_many_as, topic_in_text=topic),
-        Source(source, full, internal=True, topic_in_text=topic),
+        Sink(
+            sink,
+            (node,),
+            full,
+            partitioner=partitioner,
+            places_keys=is_placed,
+            internal=True,
+            as_many_as=as_many_as,
+            topic_in_text=topic,
+        ),
+        Source(source, full, internal=True, by_partitioner=is_placed, topic_in_text=topic),
     )
     return source
+
+
+def _partitioners(named: Named | TableJoined | None) -> tuple[Mapper | None, Mapper | None]:
+    """What places keys of the left table, and of the right one."""
+    if not isinstance(named, TableJoined):
+        return None, None
+    this, other = (None if of is None else mapper(of) for of in (named.partitioner, named.other_partitioner))
+    return this, other

@@ -108,6 +108,55 @@ class Joined(WithOtherSerde, OfSerdes):
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
+class TableJoined(KafkasNames):
+    """Name and partitioners of a join of two tables by a foreign key (Kafka's ``TableJoined``, KIP-775).
+
+    They are for tables that are not placed by Kafka's default partitioner. A partitioner is a mapper that returns a
+    partition for each key, from 0: it sees the columns ``key`` and ``num_partitions``, and ``value`` is null. Null
+    stands for the default partitioner. ::
+
+        TableJoined.with_(partitioner=by_customer, other_partitioner=by_country)
+
+    Attributes:
+        name: The prefix of the names of nodes and topics.
+        partitioner: Places keys of the left table: where its rows are, their results are.
+        other_partitioner: Places keys of the right table, which are the foreign keys: where its rows are, those that
+            refer to them are looked for.
+    """
+
+    name: str | None = None
+    partitioner: MapperLike | None = None
+    other_partitioner: MapperLike | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a node")
+
+    @classmethod
+    def as_(cls, name: str) -> TableJoined:
+        """Nodes and topics have this prefix."""
+        return cls(name)
+
+    @classmethod
+    def with_(cls, partitioner: MapperLike | None = None, other_partitioner: MapperLike | None = None) -> TableJoined:
+        """Without a name; see the class."""
+        return cls(None, partitioner, other_partitioner)
+
+    def with_name(self, name: str) -> TableJoined:
+        """A copy whose nodes and topics have this prefix."""
+        return replace(self, name=name)
+
+    def with_partitioner(self, partitioner: MapperLike) -> TableJoined:
+        """A copy whose ``partitioner`` places keys of the left table."""
+        return replace(self, partitioner=partitioner)
+
+    def with_other_partitioner(self, partitioner: MapperLike) -> TableJoined:
+        """A copy whose ``partitioner`` places keys of the right table."""
+        return replace(self, other_partitioner=partitioner)
+
+
+@arguments_checked
+@dataclass(frozen=True, slots=True)
 class Produced(KafkasNames):
     """How a sink topic is written (Kafka's ``Produced``)."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from statelib.calls import KafkasNames
 from statelib.dsl.foreign_key_joins import foreign_key_joined_table
 from statelib.dsl.grace_search import closing_windows
+from statelib.dsl.options import TableJoined
 from statelib.dsl.processing import add_transform
 from statelib.dsl.table_joins import joined_table
 from statelib.dsl.table_node import SuppressedTableNode, TableNode, table_node_of
@@ -134,7 +135,7 @@ class Table(KafkasNames):
         self,
         other: Table,
         joiner: MapperLike,
-        named: Named | None = None,
+        named: Named | TableJoined | None = None,
         materialized: Materialized | None = None,
         *,
         foreign_key: MapperLike | None = None,
@@ -151,7 +152,8 @@ class Table(KafkasNames):
         Args:
             other: The table on the right. Without a foreign key, it must have as many partitions as this one.
             joiner: A mapper over the columns ``key``, ``left``, ``right``, ``timestamp``.
-            named: The node's name; with a foreign key, the prefix of the names of nodes and topics.
+            named: The node's name; with a foreign key, the prefix of the names of nodes and topics, and, in a
+                `TableJoined`, the partitioners of both tables.
             materialized: The store of the joined table; without a name there is no store.
             foreign_key: Mapper from this table's columns ``key`` and ``value`` to the other table's key. A row for
                 which it is null is dropped and counted. If the other table's keys have windows, it gives ``key``,
@@ -164,7 +166,7 @@ class Table(KafkasNames):
         self,
         other: Table,
         joiner: MapperLike,
-        named: Named | None = None,
+        named: Named | TableJoined | None = None,
         materialized: Materialized | None = None,
         *,
         foreign_key: MapperLike | None = None,
@@ -242,16 +244,23 @@ class Table(KafkasNames):
         self,
         other: Table,
         joined: JoinedValues,
-        named: Named | None,
+        named: Named | TableJoined | None,
         materialized: Materialized | None,
         foreign_key: MapperLike | None,
     ) -> Self:
         self._builder.check_same(other.builder)
-        if foreign_key is None:
-            return self._made(joined_table(self._builder, self.of, other.of, joined, named, materialized))
-        return self._made(
-            foreign_key_joined_table(self._builder, self.of, other.of, mapper(foreign_key), joined, named, materialized)
-        )
+        if foreign_key is not None:
+            by = mapper(foreign_key)
+            return self._made(
+                foreign_key_joined_table(self._builder, self.of, other.of, by, joined, named, materialized)
+            )
+        if isinstance(named, TableJoined):
+            raise ConfigurationError(
+                "a TableJoined is of a join by a foreign key, and there is none",
+                node=named.name,
+                next_step='add foreign_key=..., or write Named.as_("name")',
+            )
+        return self._made(joined_table(self._builder, self.of, other.of, joined, named, materialized))
 
     def _step(self, kind: str, step: TableStep, named: Named | None, materialized: Materialized | None) -> Self:
         store = None

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from statelib.topology import Sink
 
 
+_OF_KEYS = {"key", "window_start", "window_end"}
+
+
 class Placement(NamedTuple):
     """Where the records of a batch go, one of the same record after the other.
 
@@ -56,7 +59,7 @@ def placement_of(sink: Sink, batch: Batch, partitions: int, home: int) -> Placem
     rows = np.arange(len(batch))
     if sink.partitioner is None:
         return Placement(rows, default)
-    chosen = _chosen(sink.partitioner, batch, partitions, sink.name)
+    chosen = _chosen(sink, sink.partitioner, batch, partitions)
     if not pa.types.is_list(chosen.type):
         return _checked(rows, _with_default(chosen, default), partitions, sink.partitioner, batch)
     is_null = np.asarray(chosen.is_null())
@@ -70,13 +73,23 @@ def placement_of(sink: Sink, batch: Batch, partitions: int, home: int) -> Placem
     return _checked(rows, where, partitions, sink.partitioner, batch)
 
 
-def _chosen(partitioner: Mapper, batch: Batch, partitions: int, node: str) -> pa.Array:
-    """int64, or lists of int64: what a partitioner gives."""
-    columns = batch.as_record_batch()
+def _chosen(sink: Sink, partitioner: Mapper, batch: Batch, partitions: int) -> pa.Array:
+    """int64, or lists of int64: what a sink's partitioner gives."""
+    columns, node = batch.as_record_batch(), sink.name
+    if sink.places_keys:
+        columns = columns.select([name for name in columns.schema.names if name in _OF_KEYS])
+        columns = columns.append_column("value", pa.nulls(len(batch)))
     number = pa.repeat(pa.scalar(partitions, pa.int32()), len(batch))
     chosen = evaluate(partitioner, columns.append_column(NUM_PARTITIONS, number), node, batch.sequence)
     is_list = any(is_kind(chosen.type) for is_kind in (pa.types.is_list, pa.types.is_large_list))
     of_items = chosen.type.value_type if is_list else chosen.type
+    if is_list and sink.places_keys:
+        raise ConfigurationError(
+            f"a partitioner of a foreign-key join gave {chosen.type}, not one partition for each key",
+            node=node,
+            next_step="give whole numbers from 0: Kafka Streams takes no more than one here, either",
+            **defined_at(functions_of(partitioner)),
+        )
     if not (pa.types.is_integer(of_items) or pa.types.is_null(of_items)):
         raise ConfigurationError(
             f"a partitioner gave {chosen.type}, not whole numbers",

@@ -220,6 +220,8 @@ class Sink:
         partition_by: What the partition is chosen by, instead of the key (internal topics of ``deduplicate`` only).
         partitioner: Chooses the partition in place of Kafka's default partitioner; see
             `statelib.topology.partitioners`.
+        places_keys: Whether the partitioner is told keys alone, and gives each one partition: in foreign-key joins,
+            whose values are the engine's own (KIP-775).
         topic_extractor: Chooses the topic of each record, among ``topics``; None: ``topic``. Only in a topology as it
             was described, like ``Source.more_topics``.
         more_topics: Further topics that the extractor may choose.
@@ -240,6 +242,7 @@ class Sink:
     partitions: int | None = None
     partition_by: Mapper | None = None
     partitioner: Mapper | None = None
+    places_keys: bool = False
     topic_extractor: Mapper | None = None
     more_topics: tuple[str, ...] = ()
     internal: bool = False

@@ -158,6 +158,7 @@ OBJECTS: dict[str, Any] = {
     "StreamJoined": StreamJoined(),
     "StrictBufferConfig": BufferConfig.unbounded(),
     "Suppressed": Suppressed.until_time_limit(MINUTE, BufferConfig.unbounded()),
+    "TableJoined": statelib.TableJoined(),
     "TimeWindows": WINDOWS,
     "TimestampExtractor": statelib.TimestampExtractor("t"),
     "Topology": topology(),

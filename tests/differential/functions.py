@@ -60,6 +60,11 @@ def key(value: Any, shift: int) -> str:
     return KEYS[(_sum(value) + shift) % len(KEYS)]
 
 
+def partition(key: Any, count: int) -> int:
+    """Where a key is."""
+    return _sum(key) % count
+
+
 def start(value: Any, advance: int) -> int:
     """The start of a window, made of a value."""
     return _sum(value) % 6 * advance

@@ -76,6 +76,7 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
     _failing(making)
     _extracting(making, Random(f"extractors {seed}"))
     _by_patterns(making, Random(f"patterns {seed}"))
+    _by_partitioners(making, Random(f"partitioners {seed}"))
     rows = _records(Random(f"records {seed}"), making, records)
     return Program(tuple(making.steps), rows, rocksdb=making.rocksdb or rng.random() < 0.1)
 
@@ -166,6 +167,13 @@ def _by_patterns(making: Making, rng: Random) -> None:
             and rng.random() < 0.5
         ):
             step["pattern"] = "|".join(topics)
+
+
+def _by_partitioners(making: Making, rng: Random) -> None:
+    """Gives some joins by a foreign key partitioners."""
+    for step in making.steps:
+        if step["op"] == "foreign_key_join" and rng.random() < 0.3:
+            step["partitioned"] = rng.choice([True, False])  # by both tables' keys, or by the right one's
 
 
 def _source(making: Making, topic: str) -> None:

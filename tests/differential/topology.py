@@ -22,6 +22,7 @@ from statelib import (
     Stores,
     StreamsBuilder,
     Suppressed,
+    TableJoined,
     TimeWindows,
     count,
     per_record,
@@ -139,7 +140,8 @@ class _Building:
         left = self._of(step)
         join = {"inner": left.join, "left": left.left_join}[step["how"]]
         foreign_key = _foreign_key(step)
-        return join(self._made[step["with"]], _JOINER, **_kept(step), foreign_key=foreign_key)
+        named = {} if "partitioned" not in step else {"named": _partitioned(step["partitioned"])}
+        return join(self._made[step["with"]], _JOINER, **named, **_kept(step), foreign_key=foreign_key)
 
     def _suppress(self, step: Step) -> Any:
         buffer = BufferConfig.unbounded()
@@ -323,6 +325,12 @@ def _kept(step: Step) -> dict[str, Materialized]:
 
 def _value(function: Callable[[Any, Any], str | None], argument: Any) -> Any:
     return per_record(lambda value: function(value, argument), pa.string(), "value")
+
+
+def _partitioned(both: bool) -> TableJoined:
+    by_key = per_record(functions.partition, pa.int32(), "key", "num_partitions")
+    joined = TableJoined().with_other_partitioner(by_key)
+    return joined.with_partitioner(by_key) if both else joined
 
 
 def _foreign_key(step: Step) -> Any:

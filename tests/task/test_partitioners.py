@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib import Materialized, Produced, Repartitioned, StreamsBuilder, per_record
+from statelib import Materialized, Named, Produced, Repartitioned, StreamsBuilder, TableJoined, per_record
 from statelib.errors.kinds import ConfigurationError
 from statelib.snapshots import open_state
 from statelib.topics.partitioner import partition_for
@@ -117,6 +117,54 @@ def test_what_is_placed_stays_for_operators_and_state_is_found_wherever_it_is(tm
     with open_state(tmp_path / "warehouse", "job", "counts", state_dir=tmp_path / "read") as state:
         found = {key: state.read(where={"key": key})["value"].to_pylist() for key in keys}
     assert found == {key: [2] for key in keys}
+
+
+BY_LENGTH = per_record(lambda key, n: len(key) % n, pa.int32(), "key", "num_partitions")
+ONE_MORE = per_record(lambda key, n: (len(key) + 1) % n, pa.int32(), "key", "num_partitions")
+
+
+def joined_elsewhere(folder: Path, joined: TableJoined | None) -> Pipeline:
+    """Orders with their customers; both tables are placed by partitioners."""
+    builder = StreamsBuilder("app")
+    orders, customers = (
+        builder.stream(topic)
+        .repartition(Repartitioned.as_(topic).with_number_of_partitions(PARTITIONS).with_stream_partitioner(by))
+        .to_table(Named.as_(f"{topic}-table"), Materialized.as_(topic))
+        for topic, by in (("orders", BY_LENGTH), ("customers", ONE_MORE))
+    )
+    placed = orders.join(customers, {"of": "left", "city": "right"}, joined, foreign_key="value")
+    placed.join(orders, {"city": "left.city", "again": "right"}).to_stream().to("out")
+    pipeline = Pipeline(folder, builder.build())
+    types = (pa.string(), pa.string())
+    pipeline.archive("customers", [("c" * n, f"city {n}", n) for n in range(1, 6)], types)
+    pipeline.archive("orders", [("o" * n, "c" * (1 + n % 5), 10 + n) for n in range(1, 8)], types)
+    pipeline.run()
+    pipeline.archive("customers", [("cc", "moved", 30), ("ccc", None, 31)], types)
+    pipeline.run()
+    return pipeline
+
+
+def test_partitioners_of_a_foreign_key_join_find_rows_wherever_they_are(tmp_path: Path) -> None:
+    """And results are beside the left table's rows, which they are joined with again."""
+    joined = TableJoined.as_("placed").with_partitioner(BY_LENGTH).with_other_partitioner(ONE_MORE)
+    expected = [("o" * n, {"city": f"city {1 + n % 5}", "again": "c" * (1 + n % 5)}, 10 + n) for n in range(1, 8)]
+    expected += [("o" * n, {"city": "moved", "again": "cc"}, 30) for n in (1, 6)]
+    expected += [("o" * n, None, 31) for n in (2, 7)]
+    made = joined_elsewhere(tmp_path / "by", joined).output("out")
+    assert sorted(((key, value, at) for _, _, key, value, at in made), key=str) == sorted(expected, key=str)
+    assert len(joined_elsewhere(tmp_path / "not", None).output_if_present("out")) < len(expected)
+
+
+def test_a_partitioner_of_a_foreign_key_join_is_told_keys_and_gives_one_partition(tmp_path: Path) -> None:
+    several = per_record(lambda _: [0, 1], pa.list_(pa.int32()), "key")
+    with pytest.raises(ConfigurationError, match=r"gave list<item: int32>, not one partition.*test_partitioners"):
+        joined_elsewhere(tmp_path / "several", TableJoined.with_(several))
+    by_value = per_record(lambda key, value: 0 if value is None else 9, pa.int32())
+    joined_elsewhere(tmp_path / "null", TableJoined.with_(by_value, by_value))
+    builder = StreamsBuilder("app")
+    one, other = builder.table("a"), builder.table("b")
+    with pytest.raises(ConfigurationError, match="a TableJoined is of a join by a foreign key"):
+        one.join(other, "left", TableJoined.as_("n"))
 
 
 def test_a_route_to_a_topic_that_was_not_named(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+from tests.completeness.answer import ClassAnswers, differs, refused, works
 
 _NO_SERDES = refused()
 _SERDES = differs(
@@ -91,11 +91,12 @@ OPTIONS = (
         kip=479,
     ),
     ClassAnswers(
-        "kstream.TableJoined", None, "Name and partitioners of a join by a foreign key: a `Named` is enough here.",
+        "kstream.TableJoined", "TableJoined", "Name and partitioners of a join by a foreign key.",
         {
-            "as, withName": differs("`Named.as_(name)`", ""),
-            "with, withPartitioner, withOtherPartitioner": missing(
-                "Partitioners of the topics between the tables, which here are partitioned by key"
+            "as, withName, withOtherPartitioner": works(),
+            "with, withPartitioner": differs(
+                "Without a partitioner of the left table, results are [where the default partitioner puts "
+                "them](operators/joins.md#foreign-key-joins)", "with_partitioner",
             ),
         },
         kip=775,

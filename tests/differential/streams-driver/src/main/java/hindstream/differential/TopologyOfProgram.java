@@ -10,6 +10,7 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.function.Function;
@@ -33,10 +34,12 @@ import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.TimeWindow;
+import org.apache.kafka.streams.processor.StreamPartitioner;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 
@@ -191,6 +194,17 @@ final class TopologyOfProgram {
         KTable<Object, Object> right = table(step, "with");
         Function<Object, Object> foreignKey = foreignKey(step);
         boolean stored = step.hasNonNull("store");
+        if (step.has("partitioned")) {
+          TableJoined<Object, Object> joined = partitioned(step.get("partitioned").asBoolean());
+          if (step.get("how").asText().equals("inner")) {
+            return stored
+                ? table.join(right, foreignKey, JOINER, joined, store(step))
+                : table.join(right, foreignKey, JOINER, joined);
+          }
+          return stored
+              ? table.leftJoin(right, foreignKey, JOINER, joined, store(step))
+              : table.leftJoin(right, foreignKey, JOINER, joined);
+        }
         if (step.get("how").asText().equals("inner")) {
           return stored
               ? table.join(right, foreignKey, JOINER, store(step))
@@ -200,6 +214,12 @@ final class TopologyOfProgram {
             ? table.leftJoin(right, foreignKey, JOINER, store(step))
             : table.leftJoin(right, foreignKey, JOINER);
     }
+  }
+
+  private static TableJoined<Object, Object> partitioned(boolean both) {
+    StreamPartitioner<Object, Void> byKey =
+        (topic, key, value, count) -> Optional.of(Set.of(Functions.sum(key) % count));
+    return both ? TableJoined.with(byKey, byKey) : TableJoined.with(null, byKey);
   }
 
   private static Function<Object, Object> foreignKey(JsonNode step) {
