@@ -8,6 +8,7 @@
     python -m tests.campaigns faults [--seed S] [--quick]    every fault that state must survive, exactly once
     python -m tests.campaigns placement [--seed S]           a cluster with a gigabyte of state, hosts lost and added
     python -m tests.campaigns airflow-chaos [--slices N]     a real Airflow whose tasks and servers are killed at random
+    python -m tests.campaigns oldest-airflow [TESTS...]      the oldest Airflow, under all its schedulers
     python -m tests.campaigns stack [MONTHS]                 the stack by Docker, the demo on it, all compared
     python -m tests.campaigns bare-machine [TESTS...]        both commands of the README on a bare Debian 12, by root
     python -m tests.campaigns wheel [--extra EXTRA]          the wheel, installed by pip anew, and its demo

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tests.campaigns
-from tests.campaigns import airflow_chaos, bare_machine, kafka_versions, stack, versions, wheel
+from tests.campaigns import airflow_chaos, bare_machine, kafka_versions, oldest_airflow, stack, versions, wheel
 from tests.campaigns.placement import run as placement
 from tests.differential import campaign as differential
 from tests.faults.campaign import runner
@@ -65,6 +65,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "invariance": invariance,
     "faults": runner.main,
     "airflow-chaos": airflow_chaos.main,
+    "oldest-airflow": oldest_airflow.main,
     "stack": stack.main,
     "bare-machine": bare_machine.main,
     "wheel": wheel.main,

@@ -113,16 +113,21 @@ def find_python(name: str) -> str | None:
     return None
 
 
+def install_uv(folder: Path) -> Path:
+    """Installs uv, of the version that ``./dev lock`` takes, into ``folder / "uv"``."""
+    pinned = re.search(r"^UV_VERSION=(\S+)", (ROOT / "dev").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    subprocess.run([sys.executable, "-m", "venv", folder / "uv"], check=True)
+    pip = [folder / "uv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, f"uv=={pinned[1]}"], check=True)
+    return folder / "uv" / "bin" / "uv"
+
+
 class _Trial:
     def __init__(self, folder: Path, logs: Path, tests: Sequence[str]) -> None:
         self._folder, self._logs, self._tests = folder, logs, tests
         self._wheel = build_wheel(folder)
-        pinned = re.search(r"^UV_VERSION=(\S+)", (ROOT / "dev").read_text(encoding="utf-8"), re.MULTILINE)
-        assert pinned is not None
-        subprocess.run([sys.executable, "-m", "venv", folder / "uv"], check=True)
-        pip = [folder / "uv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, f"uv=={pinned[1]}"], check=True)
-        self._uv = folder / "uv" / "bin" / "uv"
+        self._uv = install_uv(folder)
 
     def run(self, python: str, packages: str) -> Row:
         """Makes the environment, runs the demo and the tests in it, and removes it."""
