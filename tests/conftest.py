@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 # Settings of who runs the tests are none of theirs; what is left says how to run them.
-OF_TESTS = {"PYTHON", "JAVA", "TEST_WORKERS", "AIRFLOW_HOME", "DUCKDB", "KUBE_APISERVER", "MARQUEZ", "OPENLINEAGE_SPEC"}
+OF_TESTS = {"PYTHON", "JAVA", "TEST_WORKERS", "AIRFLOW_HOME", "DUCKDB", "KUBE_APISERVER", "MARQUEZ"}
 for _name in [name for name in os.environ if name.startswith("HINDSTREAM_")]:
     if _name.removeprefix("HINDSTREAM_") not in OF_TESTS:
         del os.environ[_name]

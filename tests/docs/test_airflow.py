@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 from tests.docs.bucket import BUCKETS, MOST_HELD, answer, orders, recomputed, upload
 from tests.docs.typed import follow
 from tests.hindstream.airflow.standalone import Standalone, standalone
-from tests.hindstream.lineage.receiver import Event, receiver
+from tests.hindstream.lineage.receiver import receiver
 from tests.hindstream.spark.submission.submitter import OPTIONS
 from tests.postgres import USER, has_postgres, postgres
 from tests.spark_cluster import SparkCluster, spark_cluster
@@ -19,6 +19,8 @@ from tests.storage.s3 import S3Server, s3_server
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.hindstream.lineage.specified import Event
 
 pytestmark = [
     pytest.mark.spark,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests import command
+from tests.hindstream.lineage.specified import events_of
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def test_a_task_is_the_parent_of_its_run(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines()[-1].endswith("[]")
-    events: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
+    events = events_of(file)
     ours = [event for event in events if event["job"]["name"] == "orders" and "parent" in event["run"]["facets"]]
     assert [event["eventType"] for event in ours] == ["START", "RUNNING", "RUNNING", "RUNNING", "COMPLETE"]
     assert {event["job"]["namespace"] for event in ours} == {"team"}

@@ -18,6 +18,7 @@ from hindstream.spark.submission.record import Submissions
 from statelib.commits import CommitLog, Runs, published_through
 from tests.hindstream.airflow.airflow_environ import AIRFLOW
 from tests.hindstream.airflow.standalone import standalone
+from tests.hindstream.lineage.specified import events_of
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders
 from tests.hindstream.spark.submission.submitter import JOB, OPTIONS, at_once
 from tests.hindstream.spark.submission.test_cluster import DRIVER
@@ -192,7 +193,7 @@ def test_a_slice_whose_drivers_run_on_a_cluster(tmp_path: Path) -> None:
     assert published_through(open_warehouse(settings), "orders") == 1
     check_published(settings, orders())
     assert len(list((tmp_path / "127.0.0.2").glob("driver-*"))) == 2  # of replay and audit
-    events: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
+    events = events_of(file)
     ours = [event for event in events if "hindstream" in event["run"]["facets"]]
     above = [event["run"]["facets"]["parent"]["job"]["name"] for event in ours if event["job"]["name"] == "orders"]
     assert above == [f"orders.{phase}" for phase in ("plan", "replay", "audit", "commit", "publish")]
