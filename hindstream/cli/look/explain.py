@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hindstream.cli.arguments import check_page
-from hindstream.cli.look.show import keys_of
 from hindstream.console.explanations import extent_text, node_text, place_text, proof_text, reason_text
 from hindstream.console.json_lines import print_json
+from hindstream.console.keys import keys_of
 from hindstream.slices import time_ms
 from hindstream.spark.phases.task_work import task_settings
 from statelib.columns.times import instant_text

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hindstream.cli.arguments import check_page
-from hindstream.cli.look.show import keys_of
+from hindstream.console.keys import keys_of
 from hindstream.cli.versions.diff import show_difference
 from hindstream.cli.versions.try_version import check_name_is_free, drop_dead, ended_by_signals, repairs_told, told
 from hindstream.console.numbers import count_text, duration_text
