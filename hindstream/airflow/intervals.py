@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowRescheduleException
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 EARLIER = ("refuse", "replay")
 """What a run can do with records from before its data interval that nobody has replayed."""
 
+CONTINUOUS_FAILURES = 3
+"""After so many failed runs of ``@continuous`` in a row, which follow one another at once, the DAG is paused."""
+
 _BACKFILL = "backfill"
 _OF_AIRFLOW = ("scheduled", _BACKFILL)
 """Types of runs that nobody has asked for one by one."""
@@ -31,6 +34,20 @@ _OF_AIRFLOW = ("scheduled", _BACKFILL)
 _LOOK_AGAIN = timedelta(seconds=10)
 
 _log = logging.getLogger(__name__)
+
+
+def is_continuous(schedule: Any) -> bool:
+    """Whether a schedule or timetable starts a run whenever the one before has ended: ``@continuous``."""
+    return schedule == "@continuous" if isinstance(schedule, str) else type(schedule).__name__ == "ContinuousTimetable"
+
+
+def default_earlier(schedule: Any) -> str:
+    """What runs of a schedule do with records from before their data interval, where nobody says it.
+
+    The intervals of ``@continuous`` are made of the times at which its runs have ended, and are nobody's slices: each
+    run takes up what the one before has left.
+    """
+    return "replay" if is_continuous(schedule) else "refuse"
 
 
 def interval_of(context: Context) -> tuple[int | None, str | None]:

@@ -20,7 +20,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
 from hindstream.airflow.assets import alias_as_outlet, published_topics, source_assets, tell
-from hindstream.airflow.intervals import EARLIER, check_earlier, interval_of
+from hindstream.airflow.intervals import EARLIER, check_earlier, default_earlier, interval_of
 from hindstream.airflow.links import DataDocsLink, RunReportLink, pages
 from hindstream.airflow.runner import Runner, located
 from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode, connected_cluster
@@ -106,7 +106,8 @@ class _SliceOperator(HindstreamOperator):
             data interval; without one, at the end of all there is.
         end_of_input: What happens there: ``hold`` open windows for the next slice, or ``seal`` the job.
         before_interval: What a scheduled run, or one of a backfill, does with records from before its data interval
-            that nobody has replayed: ``refuse`` them, or ``replay`` them too.
+            that nobody has replayed: ``refuse`` them, or ``replay`` them too. None: ``refuse``; in a DAG whose schedule
+            is ``@continuous``, ``replay``.
         kwargs: As for `HindstreamOperator`.
     """
 
@@ -115,7 +116,12 @@ class _SliceOperator(HindstreamOperator):
     )  # fmt: skip
 
     def __init__(
-        self, *, until: str | None = None, end_of_input: str = "hold", before_interval: str = "refuse", **kwargs: Any
+        self,
+        *,
+        until: str | None = None,
+        end_of_input: str = "hold",
+        before_interval: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.until = until
@@ -126,12 +132,13 @@ class _SliceOperator(HindstreamOperator):
         """What ``do`` gives for the slice."""
         is_of_interval = self.until in {None, "", "None"}
         start_ms, end = interval_of(context) if is_of_interval else (None, None)
+        earlier = self.before_interval or default_earlier(context["dag"].timetable)
 
         def checked(job: Job, settings: Settings) -> Any:
-            if self.before_interval not in EARLIER:
-                what = f"before_interval is {' or '.join(EARLIER)}, not {self.before_interval!r}"
+            if earlier not in EARLIER:
+                what = f"before_interval is {' or '.join(EARLIER)}, not {earlier!r}"
                 raise ConfigurationError(what, next_step="change it where the task is made")
-            if start_ms is not None and self.before_interval == "refuse":
+            if start_ms is not None and earlier == "refuse":
                 check_earlier(context, job, settings, start_ms)
             return do(job, settings)
 

@@ -30,7 +30,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetab
 from hindstream.airflow.archive import HindstreamArchiveOperator
 from hindstream.airflow.arguments import RETRIES, Given, id_of
 from hindstream.airflow.assets import assets_of
-from hindstream.airflow.intervals import EARLIER
+from hindstream.airflow.intervals import CONTINUOUS_FAILURES, EARLIER, default_earlier, is_continuous
 from hindstream.airflow.operators import (
     ALL,
     HindstreamPlanOperator,
@@ -71,7 +71,7 @@ def replay_dag(
     end_date: datetime | None = None,
     end_of_input: Literal["hold", "seal"] = "hold",
     tags: Sequence[str] = ("hindstream",),
-    before_interval: Literal["refuse", "replay"] = "refuse",
+    before_interval: Literal["refuse", "replay"] | None = None,
     task_per: Literal["phase", "run"] = "phase",
     archive: str | None = None,
     mode: Literal["in-process", "spark-submit", "connect"] = "in-process",
@@ -98,8 +98,9 @@ def replay_dag(
             ``hold`` open windows for the next slice, or ``seal`` the job, which then has no further slice.
         before_interval: What a scheduled run, or one of a backfill, does with records from before its data interval
             that nobody has replayed, unless its parameter of that name says otherwise: ``refuse`` them, so that each
-            interval is a slice of its own, or ``replay`` them too. Of a run that a person triggers, the slice begins
-            where the last commit ended.
+            interval is a slice of its own, or ``replay`` them too. None: ``refuse``; with ``@continuous``, whose
+            intervals end when a run ends, ``replay``. Of a run that a person triggers, the slice begins where the last
+            commit ended.
         tags: Tags of the DAG in Airflow.
         task_per: ``phase``: each phase of a run is a task. ``run``: one task does them all, for slices so small that
             the start of seven tasks takes longer than their work. A retry goes on where the task has failed; if that
@@ -146,7 +147,7 @@ def replay_dag(
         description="hold: open windows wait for the next slice; seal: they are emitted, and the job ends",
     )
     earlier = Param(
-        before_interval,
+        before_interval or default_earlier(schedule),
         enum=list(EARLIER),
         title="What lies before the data interval",
         description="of a scheduled run or one of a backfill. refuse: it must have been replayed; replay: with the run",
@@ -161,6 +162,7 @@ def replay_dag(
         **arguments.for_dag(
             catchup=False,
             max_active_runs=1,
+            max_consecutive_failed_dag_runs=CONTINUOUS_FAILURES if is_continuous(schedule) else 0,
             params={"until": until, "end_of_input": end, "before_interval": earlier},
             doc_md=f"Replays `{job}`, a slice a run: {' → '.join(phases)}.",
             default_args=RETRIES,
@@ -184,7 +186,7 @@ def replay_task_group(
     until: str | None = None,
     end_of_input: Literal["hold", "seal"] = "hold",
     group_id: str = "replay",
-    before_interval: Literal["refuse", "replay"] = "refuse",
+    before_interval: Literal["refuse", "replay"] | None = None,
     task_per: Literal["phase", "run"] = "phase",
     archive: str | None = None,
     mode: Literal["in-process", "spark-submit", "connect"] = "in-process",

@@ -55,6 +55,10 @@ class Standalone:
         asked = "select date(data_interval_start), run_type, state from dag_run where dag_id = :dag_id order by 1"
         return [(str(day), kind, state) for day, kind, state in self._ask(asked, dag_id)]
 
+    def is_paused(self, dag_id: str) -> bool:
+        """Whether somebody has paused a DAG."""
+        return self._ask("select 1 from dag where dag_id = :dag_id and is_paused", dag_id) == [(1,)]
+
     def _ask(self, query: str, dag_id: str) -> list[Any]:
         """What Airflow's database says; nothing while it is not migrated yet, or busy."""
         from sqlalchemy import create_engine, text  # noqa: PLC0415 - Airflow's

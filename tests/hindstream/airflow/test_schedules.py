@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, Runs
+from tests.hindstream.airflow.airflow_environ import AIRFLOW
 from tests.hindstream.airflow.standalone import Standalone, standalone
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 
@@ -31,10 +33,17 @@ dag = replay_dag(
 SCHEDULES = {
     "once": '"@once"',
     "continuous": '"@continuous"',
+    "broken": '"@continuous"',
     "newest": '"@daily", before_interval="replay"',
     "moments": 'CronTriggerTimetable("@daily", timezone="UTC", run_immediately=True)',
 }
 """By the ids of DAGs."""
+JOB = """
+from pathlib import Path
+
+if Path({broken!r}).exists():
+    raise ValueError("somebody has broken the job")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +55,11 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         settings = make_settings(folder / dag_id)
         archive_orders(settings, orders())
         given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
-        text = DAG.format(job=JOB_FILE, dag_id=dag_id, schedule=schedule, given=given)
+        job = JOB_FILE
+        if dag_id == "broken":
+            job = folder / "broken.py"
+            job.write_text(JOB_FILE.read_text() + JOB.format(broken=str(folder / "is-broken")))
+        text = DAG.format(job=job, dag_id=dag_id, schedule=schedule, given=given)
         (folder / "airflow" / "dags" / f"{dag_id}.py").write_text(text)
     with standalone(folder) as one:
         yield one
@@ -102,3 +115,23 @@ def test_again_and_again_each_run_takes_what_has_come_meanwhile(airflow: Standal
     assert first.until_ms is not None
     assert later.until_ms > first.until_ms
     assert {state for *_, state in airflow.runs("continuous")} <= {"success", "running", "queued"}
+
+
+def test_what_fails_again_and_again_is_paused_and_then_goes_on_with_all_that_is_left(airflow: Standalone) -> None:
+    """The runs that have failed are not cleared: the next one takes up what they have left."""
+    folder, switch = airflow.folder / "broken", airflow.folder / "is-broken"
+    airflow.wait(lambda: plans(folder))
+    before = len(plans(folder))
+    switch.touch()
+    archive_orders(make_settings(folder), orders(200, days=12, seed=8), version=2)
+    airflow.wait(lambda: airflow.is_paused("broken"))
+    failed = [state for *_, state in airflow.runs("broken")].count("failed")
+    assert failed == 3
+    archive_orders(make_settings(folder), orders(100, days=13, seed=9), version=3)
+    switch.unlink()
+    subprocess.run(
+        [AIRFLOW, "dags", "unpause", "--yes", "broken"], env=airflow.environ, check=True, capture_output=True
+    )
+    airflow.wait(lambda: sum(plan.records for plan in plans(folder)) == 3_300 + 220 + 110)
+    assert len(plans(folder)) <= before + 2
+    assert [state for *_, state in airflow.runs("broken")].count("failed") == failed
