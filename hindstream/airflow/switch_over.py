@@ -87,6 +87,7 @@ def switch_over_dag(
     stop_shadow: str | Callable[[], object] | None = None,
     switch: str | None = None,
     take_over: str | None = None,
+    new_state_dir: str | None = None,
     max_lag: int = 100,
     observe: timedelta = timedelta(0),
     by: Literal["latest", "set", "order"] | None = None,
@@ -116,6 +117,9 @@ def switch_over_dag(
         switch: The `SwitchOver`, in the form of ``job``; None: ``switch`` beside the job.
         take_over: A `Handover` in the form of ``job``: the job has not replayed the history, but takes over from the
             application of the hand-over, which has been stopped before. For the way back. None: it replays.
+        new_state_dir: Where ``switch`` also writes the local state of the new application, which then starts without a
+            restore: a folder that all of Airflow's workers have, since a retry may be another one's. ``start_new``
+            copies the application's tasks from there to its hosts. A template. None: it restores its changelogs.
         max_lag: How many offsets an application may be behind in a partition to have caught up.
         observe: How long the time is, by the records' own times, that both applications have results of before they
             are compared.
@@ -183,7 +187,7 @@ def switch_over_dag(
             _command("stop_old", stop_old),
             task.sensor(task_id="wait_for_stop", timeout=stops_within, **waiting)(steps.wait_for_stop)(),
             task(task_id="archive_rest")(steps.archive)(),
-            step("switch")(),
+            step("switch")(new_state_dir),
         ]
         start = _command("start_new", start_new)
         chain(*first, *second, start, task.sensor(task_id="wait_for_start", **waiting)(steps.wait_for_start)(max_lag))
@@ -314,13 +318,14 @@ class _Steps:
 
         return bool(self._runner.call(do))
 
-    def switch(self) -> list[dict[str, object]]:
+    def switch(self, new_state_dir: str | None) -> list[dict[str, object]]:
         """Replays to where the old application has stopped, and hands over to the new one; gives where that goes on."""
 
         def do(job: Job, settings: Settings) -> SwitchedOver:
             from hindstream.spark.kafka.switch_over import switch_over  # noqa: PLC0415
 
-            return switch_over(job, self._switch(), settings, stopped=self._stopped)
+            state_dir = None if new_state_dir is None else Path(new_state_dir)
+            return switch_over(job, self._switch(), settings, stopped=self._stopped, state_dir=state_dir)
 
         done = self._runner.call(do)
         _log.info("%s continues where %s has stopped", done.new, done.old)

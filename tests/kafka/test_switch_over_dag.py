@@ -20,7 +20,7 @@ from hindstream.airflow.switch_over import BESIDE, SWITCH
 from tests.conftest import ROOT
 from tests.hindstream.airflow.airflow_environ import AIRFLOW
 from tests.hindstream.airflow.standalone import standalone
-from tests.kafka.delays import FACTOR, Delays, write_jobs
+from tests.kafka.delays import FACTOR, PARTITIONS, Delays, write_jobs
 from tests.kafka.maven import build
 from tests.kafka.test_switch_over import settings_in
 
@@ -87,8 +87,9 @@ switch = switch_over_dag(
     stop_shadow=ask("stop-shadow"),
     stop_old=ask("stop-old"),
     start_old=ask("start-old"),
-    start_new=ask("start-new"),
+    start_new=f"ls -d {{FOLDER}}/delays-2-state/*/*/* > {{FOLDER}}/given && " + ask("start-new"),
     observe=timedelta(minutes=1),
+    new_state_dir=f"{{FOLDER}}/{{{{{{{{ 'delays-2-state' }}}}}}}}",
     **COMMON,
 )
 back = switch_over_dag(
@@ -224,6 +225,13 @@ class Bed:
         return json.loads(done.stdout.splitlines()[-1])
 
 
+def check_state_of_new(folder: Path) -> None:
+    """What the new application was started on, however often ``switch`` had died: databases of each task."""
+    given = [Path(path).relative_to(folder / "delays-2-state") for path in (folder / "given").read_text().split()]
+    assert {path.parts[0].rpartition("delays-")[2] for path in given} == {"2"}
+    assert {path.parts[1] for path in given} >= {f"0_{partition}" for partition in range(PARTITIONS)}
+
+
 @pytest.mark.parametrize(
     ("dags", "dying"),
     [
@@ -256,6 +264,7 @@ def test_tasks_that_die_and_are_retried(
     ]
     assert sorted(operations.asked) == sorted(commands), "each once"
     bed.delays.check_readers(1 + len(dags))
+    check_state_of_new(tmp_path)
 
 
 @pytest.mark.long
@@ -277,3 +286,4 @@ def test_tasks_whose_processes_are_killed(broker: Broker, tmp_path: Path) -> Non
     early = {f"died-early-switch-{name}" for name in ("hand_over", "switch")}
     assert died == {f"died-switch-{name}" for name in own} | early
     bed.delays.check_readers(2)
+    check_state_of_new(tmp_path)
