@@ -30,7 +30,7 @@ from hindstream.spark.phases.pipeline import run_slice
 from statelib.commits import CommitLog, published_through, verify
 from statelib.commits.archives import open_archive
 from statelib.job.job import load_job
-from tests.campaigns.airflow_servers import REDIS, Server, processes_below, with_celery, with_local_executor
+from tests.campaigns.airflow_servers import QUICK, REDIS, Server, processes_below, with_celery, with_local_executor
 from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
 from tests.hindstream.airflow.test_spark_submit import environment
 from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
@@ -58,16 +58,6 @@ dag = replay_dag(
     default_args={{"retries": 50, "retry_delay": timedelta(seconds=1)}}, **{given!r},
 )
 """
-_QUICK = {
-    "AIRFLOW__CORE__PARALLELISM": "2",
-    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
-    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
-    "AIRFLOW__SCHEDULER__MAX_DAGRUNS_TO_CREATE_PER_LOOP": "50",
-}
-"""What has died is noticed within seconds, and not within minutes."""
 
 
 @dataclass
@@ -180,7 +170,7 @@ def _campaign(folder: Path, given: argparse.Namespace, address: str | None, clus
     for of in (chaotic, quiet):
         archive_orders(make_settings(of), orders(20 * given.slices, days=given.slices))
     _write_dag(home, given, make_settings(chaotic), on_spark=cluster is not None)
-    environ = airflow_environ(home) | _QUICK
+    environ = airflow_environ(home) | QUICK
     if cluster is not None:
         connected = environment(cluster.url, cluster.rest_port)
         environ |= {name: connected[name] for name in ("AIRFLOW_CONN_SPARK_DEFAULT", "PATH")}

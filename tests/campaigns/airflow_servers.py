@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 
 REDIS = "redis-server"
 
+QUICK = {
+    "AIRFLOW__CORE__PARALLELISM": "2",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
+    "AIRFLOW__SCHEDULER__MAX_DAGRUNS_TO_CREATE_PER_LOOP": "50",
+}
+"""What has died is noticed within seconds, and not within minutes."""
+
 _NAMES = ("scheduler", "triggerer", "dag-processor", "api-server")
 _WORKERS = ("worker-1", "worker-2")
 _NO_TASK = ("<idle>", "serve-logs", "celery worker", "ForkPoolWorker", "resource_tracker")
