@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         HindstreamReportOperator,
         HindstreamRunOperator,
     )
+    from hindstream.airflow.repair import HindstreamRepairOperator, repair_dag, repair_task_group
     from hindstream.airflow.replay import replay_dag, replay_task_group
     from hindstream.airflow.switch_over import switch_over_dag
     from hindstream.airflow.trial import try_task_group
@@ -39,11 +40,14 @@ __all__ = [
     "HindstreamMaintainOperator",
     "HindstreamPlanOperator",
     "HindstreamPublishOperator",
+    "HindstreamRepairOperator",
     "HindstreamReplayOperator",
     "HindstreamReportOperator",
     "HindstreamRunOperator",
     "maintenance_dag",
     "migration_dag",
+    "repair_dag",
+    "repair_task_group",
     "replay_dag",
     "replay_task_group",
     "switch_over_dag",
@@ -61,12 +65,15 @@ if not TYPE_CHECKING:
             "HindstreamMaintainOperator": "hindstream.airflow.operators:HindstreamMaintainOperator",
             "HindstreamPlanOperator": "hindstream.airflow.operators:HindstreamPlanOperator",
             "HindstreamPublishOperator": "hindstream.airflow.operators:HindstreamPublishOperator",
+            "HindstreamRepairOperator": "hindstream.airflow.repair:HindstreamRepairOperator",
             "HindstreamReplayOperator": "hindstream.airflow.operators:HindstreamReplayOperator",
             "HindstreamReportOperator": "hindstream.airflow.operators:HindstreamReportOperator",
             "HindstreamRunOperator": "hindstream.airflow.operators:HindstreamRunOperator",
             "HindstreamHook": "hindstream.airflow.hook:HindstreamHook",
             "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
             "migration_dag": "hindstream.airflow.migration:migration_dag",
+            "repair_dag": "hindstream.airflow.repair:repair_dag",
+            "repair_task_group": "hindstream.airflow.repair:repair_task_group",
             "replay_dag": "hindstream.airflow.replay:replay_dag",
             "replay_task_group": "hindstream.airflow.replay:replay_task_group",
             "switch_over_dag": "hindstream.airflow.switch_over:switch_over_dag",

@@ -14,6 +14,7 @@ import importlib
 import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, SkipMixin
@@ -146,7 +147,8 @@ class _SliceOperator(HindstreamOperator):
         done = self._call(checked, _run_of, until=until, end_of_input=self.end_of_input)
         planned = getattr(done, "plan", done)
         if getattr(planned, "reason", None) == "replayed-further":
-            _log.info("to change what was replayed: hindstream repair %s --from TIME", self.job)
+            since = "TIME" if start_ms is None else f"{datetime.fromtimestamp(start_ms / 1000, UTC):%Y-%m-%dT%H:%MZ}"
+            _log.info("to change what was replayed: hindstream repair %s --from %s, or repair_dag", self.job, since)
         found = [f"{record}. Next: {record.next_step}" for record in planned.future_records]
         context["ti"].xcom_push(key=FUTURE_RECORDS, value=found)
         return planned

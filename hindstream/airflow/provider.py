@@ -21,7 +21,11 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": _INTEGRATION,
-                "python-modules": ["hindstream.airflow.operators", "hindstream.airflow.archive"],
+                "python-modules": [
+                    "hindstream.airflow.operators",
+                    "hindstream.airflow.archive",
+                    "hindstream.airflow.repair",
+                ],
             }
         ],
         "hooks": [{"integration-name": _INTEGRATION, "python-modules": ["hindstream.airflow.hook"]}],

@@ -15,15 +15,15 @@ The fork is there until then, to be looked at (``hindstream show``, ``hindstream
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.sdk import TaskGroup, get_current_context, task
+from airflow.sdk import TaskGroup, task
 
 from hindstream.airflow.approval import approval
 from hindstream.airflow.arguments import Given
+from hindstream.airflow.fork_steps import ForkSteps, trial_of
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
 
@@ -98,13 +98,12 @@ def try_task_group(
     return group
 
 
-class _Steps:
+class _Steps(ForkSteps):
     """The tasks."""
 
     def __init__(self, runner: Runner, against: str | None, group_id: str) -> None:
-        self._runner = runner
+        super().__init__(runner, group_id)
         self._against = against
-        self._group_id = group_id
 
     def fork(
         self,
@@ -127,9 +126,7 @@ class _Steps:
             against = Against.of(self._against, new)
             warehouse = open_warehouse(settings)
             share = None if sample_keys is None else share_of(sample_keys)
-            trial = planned(
-                warehouse, new, against, self._name(), start_ms=times[0], end_ms=times[1], sample_keys=share
-            )
+            trial = planned(warehouse, new, against, self.name(), start_ms=times[0], end_ms=times[1], sample_keys=share)
             check_compared(warehouse, trial, new, sinks, None, _rules(tolerance, ignore))
             begin(trial, settings, outlives_process=True)
             return trial
@@ -144,7 +141,7 @@ class _Steps:
             from hindstream.trials.replay import replay  # noqa: PLC0415
             from hindstream.trials.wanted import Against  # noqa: PLC0415
 
-            replay(_trial(trial), new, Against.of(self._against, new).version, settings)
+            replay(trial_of(trial), new, Against.of(self._against, new).version, settings)
 
         self._runner.call(do)
 
@@ -157,29 +154,11 @@ class _Steps:
             from hindstream.trials.differences import differences_told  # noqa: PLC0415
 
             rules = _rules(tolerance, ignore)
-            return asdict(differences_told(_trial(trial), settings, sinks=sinks, way=by, rules=rules))
+            return asdict(differences_told(trial_of(trial), settings, sinks=sinks, way=by, rules=rules))
 
         found: dict[str, Any] = self._runner.call(do)
         _log.info("%s", found["text"])
         return found
-
-    def drop(self) -> None:
-        """Drops the forks, whatever has become of the other tasks."""
-
-        def do(_: Job, settings: Settings) -> None:
-            from hindstream.trials.forks import drop_named  # noqa: PLC0415
-
-            drop_named(self._name(), settings)
-
-        self._runner.call(do)
-
-    def _name(self) -> str:
-        """The fork's: the same in all tasks of a run and their retries, and in no other run."""
-        from hindstream.trials.forks import FORK_PREFIX  # noqa: PLC0415
-
-        context = get_current_context()
-        run = f"{context['ti'].dag_id}/{context['run_id']}/{self._group_id}"
-        return f"{FORK_PREFIX}{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
 
 def _rules(tolerance: float | None, ignore: Sequence[str]) -> Rules:
@@ -187,10 +166,3 @@ def _rules(tolerance: float | None, ignore: Sequence[str]) -> Rules:
     from statelib.comparison.fields import Rules  # noqa: PLC0415
 
     return Rules(tolerance, {}, frozenset(ignore))
-
-
-def _trial(data: Any) -> Trial:
-    """What the first task has given."""
-    from statelib.commits.versions.trials import Trial  # noqa: PLC0415
-
-    return Trial.model_validate(data)

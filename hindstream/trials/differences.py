@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hindstream.console.differences import interval_sentences, told_of_sinks
+from hindstream.console.differences import behind_sentences, interval_sentences, told_of_sinks
 from hindstream.report.ledger_differences import ledger_sentences
 from hindstream.runs import open_warehouse
 from hindstream.trials.wanted import compared, sampled
@@ -27,7 +27,13 @@ _NO_RULES = Rules()
 
 
 def differences_told(
-    trial: Trial, settings: Settings, *, sinks: Sequence[str] = (), way: Way | None = None, rules: Rules = _NO_RULES
+    trial: Trial,
+    settings: Settings,
+    *,
+    sinks: Sequence[str] = (),
+    way: Way | None = None,
+    rules: Rules = _NO_RULES,
+    split_ms: int | None = None,
 ) -> Told:
     """Compares the job and the version that is tried; see `statelib.comparison.jobs.compare_jobs`.
 
@@ -46,5 +52,9 @@ def differences_told(
             rules=rules,
             examples=0,
             within=Interval(keys=sampled(trial)),
+            split_ms=split_ms,
         )
-    return told_of_sinks(found.sinks, [*interval_sentences(found.within), *ledger_sentences(found.ledgers)])
+    besides = [*interval_sentences(found.within), *ledger_sentences(found.ledgers)]
+    if split_ms is not None:
+        besides += behind_sentences(found.sinks, split_ms)
+    return told_of_sinks(found.sinks, besides)

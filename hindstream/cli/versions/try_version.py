@@ -14,11 +14,9 @@ from hindstream.cli.versions.diff import print_difference
 from hindstream.slices import time_ms
 from hindstream.trials.forks import begin, drop_dead_trials, dropped_at_the_end
 from hindstream.trials.replay import replay
+from hindstream.trials.sentences import repairs_told, side_told
 from hindstream.trials.wanted import Against, check_compared, compared, planned, sampled
-from statelib.columns.times import instant_text
 from statelib.commits.layout import CommitLog
-from statelib.commits.lineage import lineage
-from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import load_job
 from statelib.storage.storage import existing_storage
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
     from hindstream.cli.versions.diff import Asked
     from hindstream.console.json_lines import Output
-    from statelib.commits.versions.trials import Side, Trial
     from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
@@ -89,7 +86,7 @@ def try_version(tried: Tried, asked: Asked, settings: Settings, *, output: Outpu
         begin(trial, settings, keep=tried.keep)
         for side, what in ((trial.new, tried.new), (trial.old, tried.against)):
             if side is not None:
-                typer.echo(told(side, str(what), start_ms), err=True)
+                typer.echo(side_told(side, str(what), start_ms), err=True)
         for sentence in repairs_told(warehouse, trial):
             typer.echo(sentence, err=True)
         replay(trial, new, against.version, settings, keep=tried.keep)
@@ -118,30 +115,6 @@ def check_name_is_free(warehouse: Storage, fork: str) -> None:
     if CommitLog(warehouse, fork).head_number():
         step = f"choose another name, or drop that fork first: hindstream drop {fork}"
         raise ConfigurationError("there is a job of this name already", job=fork, next_step=step)
-
-
-def told(side: Side, what: str, start_ms: int | None) -> str:
-    """What a version of a job goes on from, for a person."""
-    begins = f"goes on from commit {side.commit} of {side.job}"
-    if not side.commit:
-        begins = "replays from the beginning"
-        if start_ms is not None:
-            begins += f": no commit whose state is kept has ended by {instant_text(start_ms)}"
-    return f"{what}, as {side.fork}, {begins}; {counted(len(side.ends), 'slice')} to replay."
-
-
-def repairs_told(warehouse: Storage, trial: Trial) -> Iterator[str]:
-    """That what is replayed has been repaired, for a person: a repair's file may have been another one."""
-    if trial.old is not None:
-        return  # the job is replayed with its file, too
-    first = trial.before or trial.new
-    job, commit = trial.at or (trial.job, None)
-    after = first.commit if first.job == job else 0
-    of_job = (made for made in lineage(warehouse, job, commit) if made.job == job)
-    since = [made.commit for made in of_job if made.repaired_by is not None and made.commit > after]
-    if since:
-        by = " and ".join(f"commit {commit}" for commit in since)
-        yield f"The job was repaired since, by {by}. What another file corrected there shows as a difference."
 
 
 @contextmanager

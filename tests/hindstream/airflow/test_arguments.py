@@ -27,7 +27,7 @@ import json, warnings
 from datetime import UTC, datetime, timedelta
 from airflow.sdk import DAG, Asset, task
 from hindstream.airflow import (
-    maintenance_dag, migration_dag, replay_dag, replay_task_group, switch_over_dag, try_task_group,
+    maintenance_dag, migration_dag, repair_dag, replay_dag, replay_task_group, switch_over_dag, try_task_group,
 )
 from hindstream.airflow.arguments import Given, id_of
 from statelib.settings.settings import Settings
@@ -45,6 +45,7 @@ dags = {
     "replay": replay_dag("a.b:job", catchup=True, warehouse="w", **of_both, **of_dag),
     "maintenance": maintenance_dag("a.b:job", warehouse="w", **of_both, **of_dag),
     "migration": migration_dag("a.b:job", stores=["s"], **of_both, **of_dag),
+    "repair": repair_dag("a.b:job", warehouse="w", **of_both, **of_dag),
     "switch_over": switch_over_dag("a.b:job", archive="a.b:topics", **commands, **of_both, **of_dag),
 }
 with DAG("theirs", start_date=datetime(2020, 1, 1, tzinfo=UTC), default_args={"owner": "them"}) as theirs:
@@ -118,18 +119,19 @@ OF_TASKS = {
 }
 
 
-@pytest.mark.parametrize("dag", ["replay", "maintenance", "migration", "switch_over"])
+@pytest.mark.parametrize("dag", ["replay", "maintenance", "migration", "repair", "switch_over"])
 def test_every_task_has_what_is_given(made: dict[str, Any], dag: str) -> None:
-    tasks = made["tasks"][dag]
+    tasks = {name.removeprefix("repair."): of for name, of in made["tasks"][dag].items()}
     assert tasks
     assert [task for task in tasks if task != "approve" and tasks[task] != OF_TASKS] == []
-    assert ("approve" in tasks) is (dag in {"migration", "switch_over"})
+    assert ("approve" in tasks) is (dag in {"migration", "repair", "switch_over"})
     if "approve" in tasks:
         assert tasks["approve"] == OF_TASKS | {"execution_timeout": "None"}  # a person may take any time
 
 
 def test_dags_have_what_is_given_beside_their_own(made: dict[str, Any]) -> None:
     own = {"replay": ["before_interval", "end_of_input", "until"], "migration": ["stores"]}
+    own["repair"] = ["from", "keys", "late", "to"]
     for name, found in made["dags"].items():
         assert found == [3, "2:00:00", True, sorted([*own.get(name, []), "x"])]
     assert made["catchup"] == [True, False]
