@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.differential.program import Row, Step
 
 _KEYS = ("a", "b", "ab", None)
-_STEPS_OF_TIME = (0, 0, 1, 1, 2, 5, 20, 60, 200)
+_STEPS_OF_TIME = (0, 0, 1, 1, 2, 5, 6, 8, 12, 20, 23, 60, 200)
 
 
 def program_of(seed: int, *, records: int = 25) -> Program:
@@ -27,6 +27,9 @@ def program_of(seed: int, *, records: int = 25) -> Program:
     function = rng.choice(["count", "reduce", "aggregate"])
     windows = _windows(rng, scale)
     steps.append({"op": "windowed", "of": len(steps) - 1, "windows": windows, "function": function, "final": True})
+    if rng.random() < 0.3:
+        length = windows.get("gap", windows.get("size", windows.get("difference", 0)))
+        steps[-1] |= {"kept": (length + windows["grace"]) * rng.choice([1, 2, 3])}
     if rng.random() < 0.3:
         again = "count" if function == "count" else "reduce"
         steps.append({"op": "group_by", "of": len(steps) - 1, "function": again, "shift": 0})
@@ -51,7 +54,7 @@ def _records(rng: Random, scale: int, most: int) -> tuple[Row, ...]:
     now, rows = 0, []
     for number in range(rng.randint(2, most)):
         now += rng.choice(_STEPS_OF_TIME)
-        late = rng.choice([0, 0, 0, 1, 2, 7, 30])
+        late = rng.choice([0, 0, 0, 1, 2, 4, 7, 12, 18, 30])
         timestamp = max(0, now - late) * scale + (rng.choice([0, 0, 1, -1]) if scale > 1 else 0)
         value = None if rng.random() < 0.1 else f"{rng.choice('pqr')}{number}"
         rows.append(("t0", rng.choices(_KEYS, [6, 4, 2, 0.4])[0], value, max(0, timestamp)))

@@ -113,16 +113,17 @@ def _leave_out(making: Making) -> None:
     suppresses = bool(has & {"suppress", "suppress_windows"})
     comes_back = any(step["op"] == "stream" and step["topic"].startswith("through") for step in making.steps)
     count = making.realms.count
-    for number, step in enumerate(making.steps):
+    for step in making.steps:
         if "suppress" in has and step.pop("table", None):
             count += 1  # what it has held together
         if "foreign_key_join" in has and "writes" in step:  # Kafka looks into the left table for its answers
             step["writes"] = False
         if suppresses and not has.isdisjoint({"cogroup", "cogroup_windowed"}):
             step.pop("retention", None)  # Kafka takes what is cogrouped of a versioned table's stream for versioned
-        if step["op"] == "to" and step["topic"].startswith("out") and comes_back:
+    parted = count > making.realms.count
+    for number, step in enumerate(making.steps):
+        if step["op"] == "to" and step["topic"].startswith("out") and (comes_back or parted):
             step["topic"] = f"out{number}"
-    for step in making.steps:
         if count > 1:  # Kafka's driver has one stream time for all sub-topologies
             step.pop("tick", None)
 

@@ -1,7 +1,8 @@
 """Final results of sessions: see `statelib.operators.windows.final_results`.
 
 The timestamp of a result is the end of its session. A session that has closed may still be joined by a record that is
-not too late itself; the longer session is another window, and has a final result of its own.
+not too late itself; the longer session is another window, and has a final result of its own. That of the shorter one is
+what the record has found.
 
 The shipped library (``semantics="kafka-4.3"``) looks for the sessions that a record closes when it has put the record's
 own into the store. That has then dropped segments out of retention: if stream time leaps, results are lost.
@@ -13,10 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.operators.aggregation.accumulators.kernel import NO_UPDATE
+from statelib.operators.sessions.kernel import EMISSION
 from statelib.operators.sessions.operator import RunningSessionAggregate, SessionAggregate
 from statelib.operators.windows.final_results import ClosedWindows, FinalAsLoaded, store_times
+from statelib.operators.windows.windowed_aggregate import together
 from statelib.records.key_column import Windows
 
 if TYPE_CHECKING:
@@ -71,7 +76,7 @@ class RunningFinalSessionAggregate(FinalAsLoaded, RunningSessionAggregate):
         self._metrics.records_out -= sum(len(emissions) for emissions, _, _ in pieces)
         if self._context.semantics != "kip":
             self._overwrite()
-        closed = self._closed(*self._closing)
+        closed = self._closed(*self._closing).and_also(self._closed_and_joined(pieces))
         if self._context.semantics != "kip" and len(closed):
             emissions = np.concatenate([emissions for emissions, _, _ in pieces])
             put = emissions[emissions["update"] != NO_UPDATE]
@@ -94,6 +99,16 @@ class RunningFinalSessionAggregate(FinalAsLoaded, RunningSessionAggregate):
             latest_first = hidden[::-1]
             _, last = np.unique(sessions[latest_first][["key_code", "start", "end"]], return_index=True)
             sessions["alive"][np.delete(latest_first, last)] = 0
+
+    def _closed_and_joined(self, pieces: list[Piece]) -> ClosedWindows:
+        """The sessions that a record of the batch has closed and a later one has joined: they are no more."""
+        emissions, _, prior = together(pieces, EMISSION, self._aggregator)
+        due = emissions["end"] + self._finals.wait_ms
+        joined = (emissions["update"] == NO_UPDATE) & (emissions["end"] > self._closing[0])
+        joined &= due <= self._clock[emissions["row"]]
+        slot, start, end = (np.ascontiguousarray(emissions[name][joined]) for name in ("slot", "start", "end"))
+        code = np.ascontiguousarray(self._slots.sessions["key_code"][slot])
+        return ClosedWindows(code, Windows(start, end), due[joined], end, pc.filter(prior, pa.array(joined)))
 
     def _closed(self, after_ms: int, until_ms: int | None) -> ClosedWindows:
         """The sessions that end after ``after_ms`` and until ``until_ms`` (None: any time), all of them in memory."""

@@ -207,7 +207,8 @@ class RunningSessionAggregate:
         """
         emissions = assigned.emissions
         self._aggregator.reserve(max(len(self._slots), 1))
-        before = self._aggregator.results(emissions["slot"]) if self._spec.needs_prior else None
+        asks = self._spec.needs_prior or self._spec.final
+        before = self._aggregator.results(emissions["slot"]) if asks else None
         results, removed = self._aggregator.walk(
             assigned.rows + first_row, assigned.slots, assigned.absorbed, remembers=self._changelog is not None
         )

@@ -2,7 +2,8 @@
 
 The record with which stream time passes a window's end and its grace period closes it. All that a record closes is
 forwarded behind what the record has changed, in order of time, then of the bytes of the keys. No record changes a
-window any more that has closed, so what the aggregation has at the end of a batch is what it had when they closed.
+window any more that has closed, so what the aggregation has at the end of a batch is what it had when they closed
+(except for sessions, which become longer ones: `statelib.operators.sessions.on_close`).
 """
 
 from __future__ import annotations
@@ -57,6 +58,15 @@ class ClosedWindows:
         bounds = type(self.windows)(self.windows.start[found], self.windows.end[found])
         value = self.value.filter(pa.array(found))
         return ClosedWindows(self.key_code[found], bounds, self.due[found], self.timestamp[found], value)
+
+    def and_also(self, others: ClosedWindows) -> ClosedWindows:
+        """These and others."""
+        here, there = self.windows, others.windows
+        bounds = type(here)(np.concatenate([here.start, there.start]), np.concatenate([here.end, there.end]))
+        code, due, timestamp = (
+            np.concatenate([getattr(self, name), getattr(others, name)]) for name in ("key_code", "due", "timestamp")
+        )
+        return ClosedWindows(code, bounds, due, timestamp, pa.concat_arrays([self.value, others.value]))
 
 
 class FinalResults:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statelib import (
@@ -28,7 +29,21 @@ from tests.reference.window_aggregate import TimeWindowed
 
 TYPES = {"in": (pa.string(), pa.int64())}
 KEYS = st.sampled_from([None, "a", "a", "ab", "b"])
-RECORDS = st.lists(st.builds(Fed, st.just("in"), KEYS, st.none() | st.integers(0, 9), st.integers(0, 90)), max_size=30)
+VALUES = st.none() | st.integers(0, 9)
+AT_RANDOM = st.lists(st.builds(Fed, st.just("in"), KEYS, VALUES, st.integers(0, 90)), max_size=30)
+
+
+def moving(steps: list[tuple[Any, Any, int, int]]) -> list[Fed]:
+    """Time moves on by some milliseconds a record; some are late."""
+    times = itertools.accumulate(moved for _, _, moved, _ in steps)
+    return [
+        Fed("in", key, value, max(0, time - late)) for (key, value, _, late), time in zip(steps, times, strict=True)
+    ]
+
+
+STEPS = st.tuples(KEYS, VALUES, st.sampled_from([0, 1, 6, 6, 16]), st.sampled_from([0, 0, 4, 14]))
+MOVING = st.lists(STEPS, min_size=8, max_size=30).map(moving)
+RECORDS = AT_RANDOM | MOVING
 CUTS = st.lists(st.integers(1, 29), max_size=4)
 FLUSHED = st.integers(0, 3)
 GRACES = st.sampled_from([0, 1, 10])
@@ -106,7 +121,8 @@ def test_sliding_windows(fed: list[Fed], cuts: list[int], flushed: int, in_pytho
     assert run(windows, fed, cuts, flushed, in_python=in_python) == expected
 
 
-@given(RECORDS, CUTS, FLUSHED, st.booleans(), GRACES)
+@example([Fed("in", key, 1, time) for key, time in (("a", 10), ("b", 16), ("a", 12))], [], 0, False, 0)  # joined later
+@given(MOVING, CUTS, FLUSHED, st.booleans(), GRACES)
 def test_sessions(fed: list[Fed], cuts: list[int], flushed: int, in_python: bool, grace: int) -> None:
     model, expected, given_ = all_values(4, grace), [], set()
     for cause, each in enumerate(fed):
