@@ -21,10 +21,13 @@ from statelib.state.versioned import VersionedKeyValueStore
 from statelib.state.versioned_bytes import VersionedBytesStoreSupplier
 from statelib.state.window import (
     TimestampedWindowStore,
+    TimestampedWindowStoreWithDuplicates,
     TimestampedWindowStoreWithHeaders,
+    TimestampedWindowStoreWithHeadersAndDuplicates,
     WindowStore,
     WindowStoreWithDuplicates,
     list_serde,
+    list_serde_with_timestamps,
 )
 
 if TYPE_CHECKING:
@@ -202,25 +205,21 @@ class Stores(KafkasNames):
     def timestamped_window_store_builder(
         supplier: WindowBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
     ) -> StoreBuilder[TimestampedWindowStore]:
-        """Builds a `TimestampedWindowStore`.
-
-        Raises:
-            ConfigurationError: The supplier's store retains duplicates.
-        """
-        _check_no_duplicates(supplier)
+        """Builds a `TimestampedWindowStore`."""
+        if supplier.retain_duplicates:
+            lists = list_serde_with_timestamps(serde_of(value_serde))
+            return StoreBuilder(TimestampedWindowStoreWithDuplicates, supplier, serde_of(key_serde), lists)
         return StoreBuilder(TimestampedWindowStore, supplier, serde_of(key_serde), serde_of(value_serde))
 
     @staticmethod
     def timestamped_window_store_with_headers_builder(
         supplier: WindowBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
     ) -> StoreBuilder[TimestampedWindowStoreWithHeaders]:
-        """Builds a `TimestampedWindowStoreWithHeaders` (KIP-1271).
-
-        Raises:
-            ConfigurationError: The supplier's store retains duplicates.
-        """
-        _check_no_duplicates(supplier)
+        """Builds a `TimestampedWindowStoreWithHeaders` (KIP-1271)."""
         values = WithHeadersSerde(serde_of(value_serde))
+        if supplier.retain_duplicates:
+            lists = list_serde_with_timestamps(values)
+            return StoreBuilder(TimestampedWindowStoreWithHeadersAndDuplicates, supplier, serde_of(key_serde), lists)
         return StoreBuilder(TimestampedWindowStoreWithHeaders, supplier, serde_of(key_serde), values)
 
     @staticmethod
@@ -237,15 +236,6 @@ class Stores(KafkasNames):
         """Builds a `SessionStoreWithHeaders` (KIP-1271)."""
         values = WithHeadersSerde(serde_of(value_serde))
         return StoreBuilder(SessionStoreWithHeaders, supplier, serde_of(key_serde), values)
-
-
-def _check_no_duplicates(supplier: WindowBytesStoreSupplier) -> None:
-    if supplier.retain_duplicates:
-        raise ConfigurationError(
-            "a store that retains duplicates keeps no timestamps",
-            store=supplier.name,
-            next_step="use window_store_builder(), with values that hold their timestamps",
-        )
 
 
 def _versioned(

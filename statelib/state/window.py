@@ -18,7 +18,7 @@ from statelib.operators.windows.codec import encode_key
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
-from statelib.serdes.single_values import from_bytes, to_bytes
+from statelib.serdes.single_values import as_struct, from_bytes, to_bytes
 from statelib.state.epoch_time import epoch_ms
 from statelib.state.expiring import ExpiringStore
 from statelib.state.timestamped_values import with_timestamp
@@ -164,10 +164,10 @@ class WindowStoreWithDuplicates(WindowStore):
         Raises:
             InputError: The key is null, a type is wrong, or the start is negative.
         """
-        raw_key = self._raw_key(key)
-        if value is not None:
+        raw_key, element = self._raw_key(key), self._element(value)
+        if element is not None:
             found = self._engine.fetch(raw_key, epoch_ms(window_start))
-            super().put(key, [*([] if found is None else self._values(found)), value], window_start)
+            super().put(key, [*([] if found is None else self._elements(found)), element], window_start)
 
     def _of_key(self, key: Any, time_from: Time, time_to: Time) -> list[tuple[int, Any]]:
         last_ms = min(epoch_ms(time_to), _END_OF_TIME)
@@ -187,13 +187,29 @@ class WindowStoreWithDuplicates(WindowStore):
         return self._values(row)[-1]
 
     def _values(self, row: WindowRow) -> list[Any]:
-        values: list[Any] = from_bytes(row.row, self._value_serde)
-        return values
+        return list(map(self._shown_element, self._elements(row)))
+
+    def _elements(self, row: WindowRow) -> list[Any]:
+        elements: list[Any] = from_bytes(row.row, self._value_serde)
+        return elements
+
+    def _element(self, value: Any) -> Any:
+        """What a window's list has of a value; None: nothing."""
+        return value
+
+    def _shown_element(self, element: Any) -> Any:
+        """What a reader gets of it."""
+        return element
 
 
 def list_serde(value_serde: Serde) -> Serde:
     """The serde of the values of a window that has several."""
     return serde_for(pa.list_(value_serde.arrow_type))
+
+
+def list_serde_with_timestamps(value_serde: Serde) -> Serde:
+    """The same, where each value has a timestamp."""
+    return serde_for(pa.list_(pa.struct([("value", value_serde.arrow_type), ("timestamp", pa.int64())])))
 
 
 class TimestampedWindowStore(WindowStore):
@@ -220,3 +236,39 @@ class TimestampedWindowStoreWithHeaders(WindowStore):
 
     def _shown(self, row: WindowRow) -> Any:
         return shown(from_bytes(row.row, self._value_serde), row.timestamp_ms)
+
+
+class TimestampedWindowStoreWithDuplicates(WindowStoreWithDuplicates, TimestampedWindowStore):
+    """As `WindowStoreWithDuplicates`, but its values are `ValueAndTimestamp`: each has a timestamp of its own.
+
+    Made by ``Stores.timestamped_window_store_builder(...).build()``.
+    """
+
+    def _kept(self, value: Any) -> tuple[Any, int]:
+        return value, value[-1]["timestamp"]
+
+    def _element(self, value: Any) -> Any:
+        stored, timestamp = self._parts(value)
+        return None if stored is None else {"value": as_struct(stored), "timestamp": timestamp}
+
+    def _shown_element(self, element: Any) -> Any:
+        return ValueAndTimestamp(element["value"], element["timestamp"])
+
+    def _parts(self, value: Any) -> tuple[Any, int]:
+        """What is stored of a value, and its timestamp in ms."""
+        return with_timestamp(value, self.name)
+
+
+class TimestampedWindowStoreWithHeadersAndDuplicates(
+    TimestampedWindowStoreWithDuplicates, TimestampedWindowStoreWithHeaders
+):
+    """As `TimestampedWindowStoreWithDuplicates`, but its values are `ValueTimestampHeaders` (KIP-1271).
+
+    Made by ``Stores.timestamped_window_store_with_headers_builder(...).build()``.
+    """
+
+    def _parts(self, value: Any) -> tuple[Any, int]:
+        return kept(value, self.name)
+
+    def _shown_element(self, element: Any) -> Any:
+        return shown(element["value"], element["timestamp"])

@@ -77,6 +77,7 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
     _extracting(making, Random(f"extractors {seed}"))
     _by_patterns(making, Random(f"patterns {seed}"))
     _by_partitioners(making, Random(f"partitioners {seed}"))
+    _with_lists(making, Random(f"lists {seed}"))
     rows = _records(Random(f"records {seed}"), making, records)
     return Program(tuple(making.steps), rows, rocksdb=making.rocksdb or rng.random() < 0.1)
 
@@ -175,6 +176,13 @@ def _by_partitioners(making: Making, rng: Random) -> None:
     for step in making.steps:
         if step["op"] == "foreign_key_join" and rng.random() < 0.3:
             step["partitioned"] = rng.choice([True, False])  # by both tables' keys, or by the right one's
+
+
+def _with_lists(making: Making, rng: Random) -> None:
+    """Gives some processors with a store another one: of windows with timestamps that retains duplicates."""
+    for number, step in enumerate(making.steps):
+        if step["op"] in {"process", "add_processor"} and "uses" in step and rng.random() < 0.25:
+            step["lists"] = f"lists{number}"
 
 
 def _source(making: Making, topic: str) -> None:

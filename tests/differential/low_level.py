@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from statelib import Processor, Record, Stores, Topology
 from tests.differential import functions
-from tests.differential.telling import Telling
+from tests.differential.telling import Telling, lists_builder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from statelib import ProcessorContext, StoreBuilder
     from tests.differential.program import Program, Step
 
@@ -49,9 +51,16 @@ def low_level_topology(program: Program) -> Topology:
                 )
             case "add_sink":
                 topology.add_sink(step["name"], step["topic"], *step["parents"])
+    _add_stores(topology, program, connected)
+    return topology
+
+
+def _add_stores(topology: Topology, program: Program, connected: Mapping[str, Sequence[str]]) -> None:
+    for step in program.steps:
+        if "lists" in step:
+            topology.add_state_store(lists_builder(step["lists"]), step["name"])
     for store, processors in connected.items():
         topology.add_state_store(_builder(store), *processors)
-    return topology
 
 
 class Filling(Processor):

@@ -5,12 +5,25 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from statelib import Processor, PunctuationType, Record, ValueAndTimestamp, ValueTransformerWithKey, Windowed
+import pyarrow as pa
+
+from statelib import Processor, PunctuationType, Record, Stores, ValueAndTimestamp, ValueTransformerWithKey, Windowed
 from tests.differential import functions
 
 if TYPE_CHECKING:
-    from statelib import ProcessorContext
+    from statelib import ProcessorContext, StoreBuilder
     from tests.differential.program import Step
+
+
+_WINDOW_MS = 10
+_KEPT = timedelta(hours=1)
+
+
+def lists_builder(name: str) -> StoreBuilder[Any]:
+    """Of the store in which a processor keeps all that it has forwarded for a key, by window."""
+    windows = timedelta(milliseconds=_WINDOW_MS)
+    supplier = Stores.persistent_timestamped_window_store(name, _KEPT, windows, retain_duplicates=True)
+    return Stores.timestamped_window_store_builder(supplier, pa.string(), pa.string())
 
 
 class Telling(Processor):
@@ -31,6 +44,7 @@ class Telling(Processor):
         uses, table = self._step.get("uses"), self._step.get("table")
         self._store = None if uses is None else context.get_state_store(uses)
         self._table = None if table is None else context.get_state_store(table)
+        self._lists = context.get_state_store(self._step["lists"]) if "lists" in self._step else None
         self._global = context.get_state_store(self._step["global"]) if "global" in self._step else None
         if "tick" in self._step:
             clocks = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME
@@ -57,6 +71,11 @@ class Telling(Processor):
             value = functions.joined(None if found is None else found.value, value)
             if self._step["writes"]:
                 self._table.put(key, ValueAndTimestamp.make(value, timestamp))
+        if self._lists is not None:
+            name = _text(key)
+            self._lists.put(name, ValueAndTimestamp.make(value, timestamp), timestamp - timestamp % _WINDOW_MS)
+            found = [f"{of}@{at}" for _, (of, at) in self._lists.fetch(name, 0, timestamp)]
+            value = functions.joined(",".join(found), value)
         if self._global is not None:
             value = functions.joined(self._global.get(functions.text(key)), value)
         return value

@@ -29,7 +29,7 @@ from statelib import (
 )
 from tests.differential import functions
 from tests.differential.low_level import is_low_level, low_level_topics, low_level_topology
-from tests.differential.telling import Suffixing, Telling
+from tests.differential.telling import Suffixing, Telling, lists_builder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,6 +199,9 @@ class _Building:
     def _process(self, step: Step) -> KStream:
         stores = [self._with_store(step["uses"])] if "uses" in step else []
         stores += [step["table"]] if "table" in step else []
+        if "lists" in step:
+            self._builder.add_state_store(lists_builder(step["lists"]))
+            stores.append(step["lists"])
         return self._of(step).process(
             lambda: Telling(step),
             *stores,

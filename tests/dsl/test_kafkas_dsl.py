@@ -163,11 +163,6 @@ def streams() -> StreamsBuilder:
         (lambda b: Repartitioned.as_("r").number_of_partitions(3), "would be lost", "with_number_of_partitions()"),
         (lambda b: Consumed.with_(StringSerde()).as_("n"), "would be lost", "with_name()"),
         (lambda b: BufferConfig.max_records(3).max_bytes(4), "would be lost", "with_max_bytes()"),
-        (
-            lambda b: Stores.timestamped_window_store_builder(OF_JOINS, pa.string(), pa.string()),
-            "retains duplicates keeps no timestamps",
-            "window_store_builder()",
-        ),
         (lambda b: Materialized.as_(OF_JOINS), "would retain duplicates", "leave"),
         (
             lambda b: Stores.persistent_window_store("s", 60_000, MINUTE),

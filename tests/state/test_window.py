@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib import ConfigurationError, InputError, Materialized, Stores, ValueAndTimestamp, Windowed
+from statelib import (
+    ConfigurationError,
+    InputError,
+    Materialized,
+    Stores,
+    ValueAndTimestamp,
+    Windowed,
+)
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.stores.memory import MemoryBackend
 
@@ -127,6 +134,22 @@ def test_duplicates_are_retained_in_the_order_of_their_puts(where: Path | None) 
         assert list(store.fetch("a", 0, 200)) == [(125, 5)], "what is out of retention is gone"
         with pytest.raises(InputError):
             store.put(None, None, 10)
+
+
+def test_duplicates_have_a_timestamp_each(where: Path | None) -> None:
+    make = Stores.in_memory_window_store if where is None else Stores.persistent_timestamped_window_store
+    supplier = make("views", RETENTION, SIZE, retain_duplicates=True)
+    made = Stores.timestamped_window_store_builder(supplier, pa.string(), pa.struct([("n", pa.int64())]))
+    one, two = ValueAndTimestamp({"n": 1}, 12), ValueAndTimestamp({"n": 2}, 11)
+    with made.build().init(where) as store:
+        for key, value in (("a", one), ("a", two), ("b", one), ("a", None), ("a", ValueAndTimestamp.make(None, 9))):
+            store.put(key, value, 10)
+        assert list(store.fetch("a", 0, 100)) == [(10, one), (10, two)]
+        assert store.fetch("a", 10) == two
+        a, b = Windowed("a", 10, 20), Windowed("b", 10, 20)
+        assert list(store.backward_all()) == [(b, one), (a, two), (a, one)]
+        with pytest.raises(InputError, match=r"has no timestamp.*ValueAndTimestamp\.make"):
+            store.put("a", 1, 10)
 
 
 def test_suppliers() -> None:

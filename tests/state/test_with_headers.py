@@ -68,8 +68,13 @@ def test_windows(where: Path | None) -> None:
         store.put("a", None, 0)
         assert [window.window_start for window, _ in store.all()] == [MINUTE_MS]
     duplicates = Stores.persistent_timestamped_window_store_with_headers("s", HOUR, MINUTE, True)
-    with pytest.raises(ConfigurationError, match="keeps no timestamps"):
-        Stores.timestamped_window_store_with_headers_builder(duplicates, pa.string(), pa.int64())
+    if where is not None:
+        several = Stores.timestamped_window_store_with_headers_builder(duplicates, pa.string(), pa.int64())
+        with several.build().init(where / "several") as store:
+            values = [ValueTimestampHeaders(1, 5, HEADERS), ValueTimestampHeaders(1, 6)]
+            for value in values:
+                store.put("a", value, 0)
+            assert [value for _, value in store.fetch("a", 0, MINUTE_MS)] == values
 
 
 def test_sessions(where: Path | None) -> None:

@@ -178,6 +178,37 @@ def test_a_store_that_retains_duplicates_goes_on_in_the_next_slice(tmp_path: Pat
         export_changelog(store, 0)
 
 
+class CollectWithTimes(Processor):
+    """The same with the timestamp of each value, latest first."""
+
+    def process(self, record: Record) -> None:
+        store = self.context.get_state_store("all")
+        value = ValueAndTimestamp.make(record.value, record.timestamp)
+        store.put(record.key, value, record.timestamp // MINUTE_MS * MINUTE_MS)
+        values = [f"{value}@{at}" for _, (value, at) in store.backward_fetch(record.key, 0, record.timestamp)]
+        self.context.forward(record.with_value(" ".join(values)))
+
+
+def test_so_does_one_with_timestamps(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    minute = timedelta(minutes=1)
+    supplier = Stores.persistent_timestamped_window_store("all", timedelta(hours=1), minute, retain_duplicates=True)
+    builder.add_state_store(Stores.timestamped_window_store_builder(supplier, StringSerde(), StringSerde()))
+    builder.stream("in").process(CollectWithTimes, "all").to("out")
+    driver = driver_of(builder, folder=tmp_path)
+    topic, out = driver.create_input_topic("in"), driver.create_output_topic("out")
+    topic.pipe_record_list([("a", "x", 1), ("a", "y", 2)])
+    assert out.read_values_to_list() == ["x@1", "y@2 x@1"]
+    topic.pipe_record_list([("a", "x", 4), ("a", "z", MINUTE_MS)])
+    assert out.read_values_to_list() == ["x@4 y@2 x@1", f"z@{MINUTE_MS} x@4 y@2 x@1"]
+    with open_state(tmp_path / "warehouse", "topology-test-driver", "all", state_dir=tmp_path / "state") as store:
+        assert store.read()["value"].to_pylist()[0] == [
+            {"value": "x", "timestamp": 1}, {"value": "y", "timestamp": 2}, {"value": "x", "timestamp": 4},
+        ]  # fmt: skip
+        with pytest.raises(ConfigurationError, match=r"several values.*leave the store out"):
+            export_changelog(store, 0)
+
+
 def test_operators_own_stores_are_tables() -> None:
     builder = StreamsBuilder("app")
     builder.stream("clicks").deduplicate_by_key(timedelta(minutes=1)).to("once")

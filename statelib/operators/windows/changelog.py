@@ -46,7 +46,7 @@ class WindowExporter(PairsExporter):
     _aggregates = True
 
     def __init__(self, described: Described, declared: StoreFormat) -> None:
-        if described.settings.get("store") == "WindowStoreWithDuplicates":
+        if str(described.settings.get("store")).endswith("Duplicates"):
             raise ConfigurationError(
                 "a window has several values, which a live application counts up as it puts them",
                 store=described.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+from tests.completeness.answer import ClassAnswers, differs, refused, works
 
 _ISOLATION = refused("Nobody reads a store while a transaction is open: readers see commits", kip=892)
 _OPTIONAL = "Accepted, and changes nothing: a replay keeps its state in checkpoints"
@@ -15,6 +15,7 @@ _DSL_SUPPLIERS = refused(
 )
 _RANGE = "`{}`, where None is no bound"
 _EXPIRY = "Here {} are forgotten exactly at their retention, in Kafka with their segment."
+_DUPLICATES = differs("`fetch` of one window gives its last value; a processor's store cannot be handed over", "")
 
 STORES = (
     ClassAnswers(
@@ -25,12 +26,8 @@ STORES = (
             "persistentVersionedKeyValueStore, versionedKeyValueStoreBuilder": works(kip=889),
             "windowStoreBuilder": works(),
             "inMemoryWindowStore, persistentWindowStore": works(),
-            "with retainDuplicates: inMemoryWindowStore, persistentWindowStore": differs(
-                "`fetch` of one window gives its last value; a processor's store cannot be handed over", ""
-            ),
-            "with retainDuplicates: persistentTimestampedWindowStore": missing(
-                "A store that retains duplicates has no timestamps of values. Store them with the values"
-            ),
+            "with retainDuplicates: inMemoryWindowStore, persistentWindowStore": _DUPLICATES,
+            "with retainDuplicates: persistentTimestampedWindowStore": _DUPLICATES,
             "persistentTimestampedWindowStore, timestampedWindowStoreBuilder": works(kip=258),
             "inMemorySessionStore, persistentSessionStore, sessionStoreBuilder": works(),
             "lruMap": refused(),

@@ -67,6 +67,11 @@ final class LowLevel {
         }
       }
     }
+    for (JsonNode step : steps) {
+      if (step.has("lists")) {
+        topology.addStateStore(Telling.lists(step.get("lists").asText()), step.get("name").asText());
+      }
+    }
     connected.forEach((store, processors) -> topology.addStateStore(builder(store), processors.toArray(new String[0])));
     return topology;
   }

@@ -2,13 +2,20 @@ package hindstream.differential;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.StoreBuilder;
+import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.TimestampedWindowStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.WindowStoreIterator;
 
 /**
  * Forwards each record several times: to one child, to another, or (null) to all, in the order that a step says. One more
@@ -16,11 +23,22 @@ import org.apache.kafka.streams.state.ValueAndTimestamp;
  * table's store it tells what it has, and may put there what it forwards.
  */
 final class Telling implements Processor<Object, Object, Object, Object> {
+  private static final long WINDOW_MS = 10;
+
   private final JsonNode step;
   private ProcessorContext<Object, Object> context;
   private KeyValueStore<String, String> store;
   private TimestampedKeyValueStore<Object, Object> table;
   private KeyValueStore<String, String> global;
+  private TimestampedWindowStore<String, String> lists;
+
+  /** Builds the store in which a processor keeps all that it has forwarded for a key, by window. */
+  static StoreBuilder<TimestampedWindowStore<String, String>> lists(String name) {
+    return Stores.timestampedWindowStoreBuilder(
+        Stores.persistentTimestampedWindowStore(name, Duration.ofHours(1), Duration.ofMillis(WINDOW_MS), true),
+        Serdes.String(),
+        Serdes.String());
+  }
 
   Telling(JsonNode step) {
     this.step = step;
@@ -37,6 +55,9 @@ final class Telling implements Processor<Object, Object, Object, Object> {
     }
     if (step.hasNonNull("table")) {
       table = context.getStateStore(step.get("table").asText());
+    }
+    if (step.hasNonNull("lists")) {
+      lists = context.getStateStore(step.get("lists").asText());
     }
     if (step.has("tick")) {
       context.schedule(
@@ -76,6 +97,15 @@ final class Telling implements Processor<Object, Object, Object, Object> {
       if (step.get("writes").asBoolean()) {
         table.put(key, ValueAndTimestamp.make(kept, timestamp));
       }
+    }
+    if (lists != null) {
+      String name = Functions.keyText(key);
+      lists.put(name, ValueAndTimestamp.make((String) kept, timestamp), timestamp - timestamp % WINDOW_MS);
+      List<String> found = new ArrayList<>();
+      try (WindowStoreIterator<ValueAndTimestamp<String>> values = lists.fetch(name, 0, timestamp)) {
+        values.forEachRemaining(pair -> found.add(pair.value.value() + "@" + pair.value.timestamp()));
+      }
+      kept = Functions.joined(String.join(",", found), kept);
     }
     if (global != null) {
       kept = Functions.joined(global.get(Functions.text(key)), kept);

@@ -320,13 +320,18 @@ final class TopologyOfProgram {
 
   private Object processed(KStream<Object, Object> stream, JsonNode step) {
     Named named = Named.as(step.get("name").asText());
+    List<String> used = new ArrayList<>();
+    if (step.hasNonNull("uses")) {
+      used.add(withStore(step.get("uses").asText()));
+    }
     if (step.hasNonNull("table")) {
-      return stream.process(() -> new Telling(step), named, step.get("table").asText());
+      used.add(step.get("table").asText());
     }
-    if (!step.hasNonNull("uses")) {
-      return stream.process(() -> new Telling(step), named);
+    if (step.hasNonNull("lists")) {
+      builder.addStateStore(Telling.lists(step.get("lists").asText()));
+      used.add(step.get("lists").asText());
     }
-    return stream.process(() -> new Telling(step), named, withStore(step.get("uses").asText()));
+    return stream.process(() -> new Telling(step), named, used.toArray(new String[0]));
   }
 
   /** Adds a store for processors, if it is not there. */
