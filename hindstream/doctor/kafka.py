@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
 from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.handover import source_changelogs
 from hindstream.kafka.published_position import positions_topic
 from hindstream.runs import open_warehouse
 from statelib.commits.archives import open_archive_if_present
@@ -91,6 +92,7 @@ def check_handover(handover: Handover, settings: Settings) -> Iterator[Finding]:
         storage_options=settings.store_options,
         state_dir=settings.local_state_dir,
     ) as state:
+        handover = handover.with_source_changelogs(source_changelogs(state.stores), moves=False)
         for store in state.stores:
             changelog = handover.changelog(store.name)
             if store.name in handover.leave_out:

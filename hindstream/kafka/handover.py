@@ -29,7 +29,7 @@ from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from hindstream.kafka.local_state.directory import LocalState
@@ -99,6 +99,7 @@ def hand_over(
         state_dir=settings.local_state_dir,
     ) as state:
         handover.check_stores({store.name for store in state.stores})
+        handover = handover.with_source_changelogs(source_changelogs(state.stores), moves=False)
         stores = [store for store in state.stores if store.name not in handover.leave_out]
         for store in stores:  # what is refused is refused before anything is changed
             _check_restored(store)
@@ -171,6 +172,11 @@ def _read_back(handover: Handover, commit: Commit, warehouse: Storage) -> tuple[
     """The topics that the application writes and reads."""
     topology = Runs(warehouse, handover.job).topology(commit.fingerprint)
     return () if topology is None else read_back(topology)
+
+
+def source_changelogs(stores: Iterable[StoreSnapshot]) -> dict[str, str]:
+    """By store, the source topic that is its changelog in the application, as the job's topology was built."""
+    return {store.name: topic for store in stores if (topic := store.described.changelog_topic) is not None}
 
 
 class _StoreExport:

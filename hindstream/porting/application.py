@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,11 +50,13 @@ class Running:
         runner: Runs its topology.
         ready: The topology.
         kafka_version: Of its Kafka Streams.
+        optimization: What its properties say of ``topology.optimization``; None: nothing.
     """
 
     runner: TopologyRunner
     ready: Ready
     kafka_version: str
+    optimization: str | None
 
 
 @contextmanager
@@ -71,4 +74,11 @@ def running(application: Application) -> Iterator[Running]:
         )
         program = Program(jars, application.config, application.java)
         with TopologyRunner(program, repository, folder) as runner:
-            yield Running(runner, runner.topology(application.topology), jars.kafka_version)
+            ready = runner.topology(application.topology)
+            yield Running(runner, ready, jars.kafka_version, _optimization(application.config))
+
+
+def _optimization(config: Path | None) -> str | None:
+    text = "" if config is None else config.read_text(encoding="utf-8")
+    found = re.search(r"^[ \t]*topology\.optimization[ \t]*[=: ][ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
+    return None if found is None else found[1]

@@ -101,6 +101,12 @@ class Described:
         return any("reading" in self.nodes[parent].settings for parent in self.nodes[self.store.node].parents)
 
     @property
+    def changelog_topic(self) -> str | None:
+        """The source topic that is its changelog in a live application; None: it has one of its own."""
+        node = self.nodes.get(self.store.node)
+        return None if node is None else node.settings.get("changelog_topic")
+
+    @property
     def is_of_processor(self) -> bool:
         """Whether a custom processor puts what it holds: under keys of its choice, in bytes of the job's serdes."""
         return "value_serde" in self.settings

@@ -5,7 +5,7 @@ node next that was added first of those whose parents are written. That is the o
 added a second time, as the repartition topic is that a named grouping shares; it then comes with the last of its users.
 By this order sub-topologies are numbered, and a record visits the children of a node.
 
-What is optimised is changed in this graph before it is written: see `statelib.dsl.optimized`.
+What is optimised is changed in this graph before it is written: see `statelib.dsl.optimization`.
 """
 
 from __future__ import annotations

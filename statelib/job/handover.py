@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from statelib.assignment.model import TaskId
@@ -42,7 +42,9 @@ class Handover:
         formats: By store, how the application writes keys and values. Stores without an entry use Kafka's own serdes.
         stores: By store, the application's name for it, if that differs.
         topics: By source topic of the job, the topic's name in Kafka, if that differs.
-        changelogs: By store, its changelog topic, if that is not ``<application id>-<store>-changelog``.
+        changelogs: By store, its changelog topic, if that is not ``<application id>-<store>-changelog``. Source topics
+            that serve as changelogs need not be named, if the job's topology is built with the application's
+            ``topology.optimization``.
         leave_out: Stores that do not move: the other side does not have them, or begins with them empty.
         restored: Stores that a written state directory leaves to be restored: those that the application has in
             memory, or makes by a supplier of its own (``Materialized.as(Stores.persistentKeyValueStore(...))``).
@@ -75,6 +77,18 @@ class Handover:
     def kafka_topic(self, topic: str) -> str:
         """The name in Kafka of a source topic of the job."""
         return self.topics.get(topic, topic)
+
+    def with_source_changelogs(self, topics: Mapping[str, str], *, moves: bool) -> Handover:
+        """The same, where source topics serve as changelogs (Kafka's ``reuse.ktable.source.topics``).
+
+        Args:
+            topics: By store, the job's source topic. A store whose changelog is named here keeps that.
+            moves: Whether the stores move all the same: they are taken over. To an application they do not, since it
+                restores them from the topics.
+        """
+        reused = {store: self.kafka_topic(topic) for store, topic in topics.items() if store not in self.changelogs}
+        leave_out = self.leave_out if moves else tuple(dict.fromkeys((*self.leave_out, *reused)))
+        return replace(self, changelogs={**self.changelogs, **reused}, leave_out=leave_out)
 
     def check_stores(self, names: set[str]) -> None:
         """Checks that all stores named here exist.

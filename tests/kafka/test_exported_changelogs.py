@@ -63,9 +63,18 @@ Rows = list[tuple[Any, Any, int]]
 class Bed:
     """A job and an application with the same topics."""
 
-    def __init__(self, folder: Path, broker: Broker, unique: str, builder: StreamsBuilder, semantics: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        broker: Broker,
+        unique: str,
+        builder: StreamsBuilder,
+        semantics: str,
+        optimization: str = "none",
+    ) -> None:
         self._folder, self._broker, self._unique = folder, broker, unique
-        self.pipeline = Pipeline(folder, builder.build(), semantics=semantics)
+        topology = builder.build({"topology.optimization": optimization})
+        self.pipeline = Pipeline(folder, topology, semantics=semantics)
         self._seen: defaultdict[tuple[str, int], int] = defaultdict(int)
 
     def create(self, *topics: str) -> None:

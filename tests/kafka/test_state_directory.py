@@ -142,10 +142,12 @@ def restored(app: StreamsApp) -> dict[str, int]:
     return {store: records for store, records in app.restored().items() if records}
 
 
-def priced_bed(tmp_path: Path, broker: Broker, unique: str) -> tuple[WarmBed, random.Random]:
+def priced_bed(
+    tmp_path: Path, broker: Broker, unique: str, optimization: str = "none"
+) -> tuple[WarmBed, random.Random]:
     """A job that has taken up prices and an order; and chance, for what comes later."""
     chance = random.Random(8)
-    bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip")
+    bed = WarmBed(tmp_path, broker, unique, priced("prices-store"), "kip", optimization)
     bed.create("prices", "orders", "priced")
     bed.both("prices", prices(chance, 400, 1_000_000, 1_200_000))
     bed.both("orders", [("key-1", "x", 1_000)])
@@ -173,11 +175,16 @@ def test_a_plain_table(broker: Broker, unique: str, tmp_path: Path) -> None:
     assert_made_alike(bed, "priced")
 
 
-def test_a_table_whose_changelog_is_its_topic(broker: Broker, unique: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("told_by", ["the topology", pytest.param("the hand-over", marks=pytest.mark.long)])
+def test_a_table_whose_changelog_is_its_topic(broker: Broker, unique: str, tmp_path: Path, told_by: str) -> None:
     """It does not move, since the topic is there. But its files are written, up to where the job has come."""
-    bed, chance = priced_bed(tmp_path, broker, unique)
-    of_source = {"leave_out": ("prices-store",), "changelogs": {"prices-store": f"{unique}-prices"}}
+    optimization, of_source = "all", dict[str, Any]()
+    if told_by == "the hand-over":
+        optimization = "none"
+        of_source = {"leave_out": ("prices-store",), "changelogs": {"prices-store": f"{unique}-prices"}}
+    bed, chance = priced_bed(tmp_path, broker, unique, optimization)
     assert bed.lay("prices", "orders", **of_source).stores == ()
+    assert not any(topic.endswith("-changelog") for topic in broker.cluster.topics() if topic.startswith(unique))
     settings = {"topology.optimization": "all", **EXACTLY_ONCE}
     bed.assert_as_restored("plain-table", **settings)
     with bed.start("plain-table", **settings) as app:

@@ -95,7 +95,8 @@ class Case:
         semantics: Of the job.
         at_once: Whether the topics are filled before the application starts, which then takes up both by time.
         compared: Makes of a sink's records what has to be equal.
-        changelogs: Source topics that are changelogs, by store.
+        changelogs: Source topics that are changelogs, by store, if the hand-over is to say so.
+        optimization: Of the job's topology.
         own: Topics that the application writes and reads.
     """
 
@@ -112,6 +113,7 @@ class Case:
     compared: Callable[[Made], object] = list
     changelogs: Mapping[str, str] = field(default_factory=dict)
     own: tuple[str, ...] = ()
+    optimization: str = "none"
 
 
 def totals() -> StreamsBuilder:
@@ -233,12 +235,17 @@ def optimized_case() -> Case:
         {"prices": prices(chance, 100, 1_200_001, 1_230_000), "orders": orders(chance, 1_240_000)},
         ("prices-store",),
         (("topology.optimization", "all"),),
-        changelogs={"prices-store": "prices"},
+        optimization="all",
     )
 
 
+def declared_case() -> Case:
+    """The same, of which the hand-over tells, and the topology does not."""
+    return replace(optimized_case(), optimization="none", changelogs={"prices-store": "prices"})
+
+
 CASES = [windows_case]
-LONG_CASES = [versioned_case, join_case, repartition_case, through_case, optimized_case]
+LONG_CASES = [versioned_case, join_case, repartition_case, through_case, optimized_case, declared_case]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -259,7 +266,8 @@ class Bed:
         self.settings: Settings = load_settings({**given, "kafka": broker.settings}, environ={})
         self.warehouse = Storage(str(folder / "warehouse"))
         sinks = tuple(KafkaTopic(f"{self.live}-{n}", *of, archive=n) for n, of in case.sinks.items())
-        self.job = Job("job", case.builder().build(), kafka_sinks=sinks)
+        topology = case.builder().build({"topology.optimization": case.optimization})
+        self.job = Job("job", topology, kafka_sinks=sinks)
         changelogs = {store: f"{self.live}-{topic}" for store, topic in case.changelogs.items()}
         topics = {topic: f"{self.live}-{topic}" for topic in (*case.sources, *case.own)}
         self.handover = Handover("job", self.live, topics=topics, changelogs=changelogs)

@@ -42,9 +42,10 @@ def print_draft(describe: Path | None, application: Application | None, name: st
     if application is not None:
         with running(application) as found:
             text, knowledge = found.ready.description, Knowledge(found.ready.processors)
+            optimization = found.optimization
     else:
-        text, knowledge = _text_of(describe), Knowledge()
-    made = draft(text, knowledge, name)
+        text, knowledge, optimization = _text_of(describe), Knowledge(), None
+    made = draft(text, knowledge, name, optimization)
     if output == "json":
         print_json({"text": made.text, "unknown": made.unknown, "differences": made.differences})
     else:

@@ -42,21 +42,22 @@ class Draft:
     differences: tuple[str, ...]
 
 
-def draft(description: str, knowledge: Knowledge, name: str) -> Draft:
+def draft(description: str, knowledge: Knowledge, name: str, optimization: str | None = None) -> Draft:
     """Drafts a job.
 
     Args:
         description: What ``Topology.describe()`` prints.
         knowledge: What Kafka's classes know.
         name: The job's.
+        optimization: The application's ``topology.optimization``; None: what the text shows of it.
 
     Raises:
         ConfigurationError: It is no such text.
     """
-    recognised = Recogniser(read_description(description), knowledge).recognise()
+    recognised = Recogniser(read_description(description), knowledge).recognise(asks=optimization is None)
     counts: dict[int, int] = {}
     for _ in range(_MOST_TRIES):
-        text = file_of(_counting(recognised, counts), name)
+        text = file_of(_counting(recognised, counts), name, optimization)
         module, error = _run(text)
         described = "" if error else module["job"].topology.describe()
         if described.strip() == description.strip():

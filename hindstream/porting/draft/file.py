@@ -48,8 +48,8 @@ def todo(what: str) -> Any:
 '''
 
 
-def file_of(recognised: Recognised, name: str) -> str:
-    """Its text."""
+def file_of(recognised: Recognised, name: str, optimization: str | None = None) -> str:
+    """Its text; ``optimization``: see `hindstream.porting.draft.draft.draft`."""
     has_processors = any("todo_processor(" in line for line in recognised.lines)
     names = sorted((recognised.names | _ALWAYS | ({"Processor"} if has_processors else set())) - {"timedelta"})
     uses_time = any("timedelta(" in line for line in recognised.lines)
@@ -63,7 +63,13 @@ def file_of(recognised: Recognised, name: str) -> str:
     head = _HEAD.format(
         title=title, imports="\n".join(imports), quoted=quoted, processor=_PROCESSOR if has_processors else ""
     )
-    return head + "\n".join(map(wrapped, recognised.lines)) + f"\n\njob = Job({quoted}, builder.build())\n"
+    how = ",".join(sorted(recognised.optimizations)) if optimization is None else optimization
+    built = (
+        f'builder.build({{"topology.optimization": {json.dumps(how)}}})'
+        if how not in {"", "none"}
+        else "builder.build()"
+    )
+    return head + "\n".join(map(wrapped, recognised.lines)) + f"\n\njob = Job({quoted}, {built})\n"
 
 
 def wrapped(line: str) -> str:

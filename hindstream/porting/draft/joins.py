@@ -59,9 +59,37 @@ class Joins(Statements):
             return self._join_of_tables(node)
         return False
 
+    def _join_windows(self, side: str, merge: Node) -> str:
+        windows = self._knows.join_windows(side)
+        if windows is None:
+            self._comment(f"the windows of {merge.name} are not told")
+            windows = "JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=0))"
+        return windows
+
+    def _self_join(self, windowed: Node, merge: Node) -> bool:
+        """A stream with itself, with one store: inner joins and left ones are the same."""
+        self._found.optimizations.add("single.store.self.join")
+        store, stream = windowed.stores[0], self._made[windowed.parents[0]].variable
+        call = "outer_join" if "OUTER" in store or "-outer-" in store else "join"
+        options: list[str] = []
+        if not is_generated(merge.name):
+            options.append(f"StreamJoined(name={text_of(merge.name.removesuffix('-merge'))})")
+        if _OF_SIDE.search(store):
+            base = text_of(_OF_SIDE.sub("", store))
+            options = [f"{options[0]}.with_store_name({base})" if options else f"StreamJoined.as_({base})"]
+        self._use("JoinWindows", "timedelta", *(["StreamJoined"] if options else []))
+        variable = self._variable(merge.name)
+        joiner = f'todo("{merge.name}: the joiner")'
+        arguments = [stream, joiner, self._join_windows(merge.name, merge), *options]
+        self._assign(variable, f"{stream}.{call}({', '.join(arguments)})", windowed, merge)
+        self._made |= {one.name: Made(variable, "stream") for one in (windowed, merge)}
+        return True
+
     def _stream_join(self, node: Node) -> bool:
         """Two streams: both keep what they get, look into what the other keeps, and come together."""
         sides = [self._nodes[child] for child in node.children]
+        if len(sides) == 1 and sides[0].parents == [node.name] and sides[0].stores == node.stores:
+            return self._self_join(node, sides[0])
         merges = [self._nodes[child] for side in sides for child in side.children]
         if len(sides) != 1 or len(merges) != 1 or not all(parent in self._nodes for parent in merges[0].parents):
             return False
@@ -70,10 +98,7 @@ class Joins(Statements):
         if not all(self._is_ready(one) for one in windowed):
             return False
         left, right = (self._made[one.parents[0]] for one in windowed)
-        windows = self._knows.join_windows(this.name)
-        if windows is None:
-            self._comment(f"the windows of {merges[0].name} are not told")
-            windows = "JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=0))"
+        windows = self._join_windows(this.name, merges[0])
         is_outer = ["OUTER" in side.name or "-outer-" in side.name for side in (this, other)]
         call = "outer_join" if all(is_outer) else "left_join" if any(is_outer) else "join"
         options: list[str] = []

@@ -88,6 +88,10 @@ class Knowledge:
     def join_windows(self, name: str) -> str | None:
         """Those of a join of two streams, by one of its sides; None: nobody knows."""
         of = {setting: int(number) for setting, number in _SETTING.findall(self._text(name))}
+        if "retentionPeriod" in of:  # of a stream with itself
+            before, after = of["joinThisBeforeMs"], of["joinThisAfterMs"]
+            of |= {"windowsBeforeMs": before, "windowsAfterMs": after}
+            of["joinGraceMs"] = of["retentionPeriod"] - before - after
         if "windowsBeforeMs" not in of:
             return None
         before, after, grace = of["windowsBeforeMs"], of["windowsAfterMs"], of["joinGraceMs"]

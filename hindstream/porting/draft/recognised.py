@@ -39,13 +39,18 @@ class Recogniser(Joins, Aggregations):
         super().__init__(nodes, knowledge)
         self._added: set[str] = set()
 
-    def recognise(self) -> Recognised:
-        """All statements."""
+    def recognise(self, *, asks: bool = True) -> Recognised:
+        """All statements; ``asks``: with a comment on what of the optimisation no text tells."""
         while waiting := [node for name, node in self._nodes.items() if name not in self._done]:
             ready = sorted((node for node in waiting if self._is_ready(node)), key=self._order)
             if not any(self._try(node) for node in ready):
                 self._give_up(ready[0] if ready else waiting[0])
+        if asks and self._found.optimizations and self._has_tables_of_topics():
+            self._comment("whether tables have their topics as changelogs (reuse.ktable.source.topics) is not told")
         return self._found
+
+    def _has_tables_of_topics(self) -> bool:
+        return any(node.kind == "Source" and self._table_stores(node) for node in self._nodes.values())
 
     def _order(self, node: Node) -> tuple[int, int]:
         """By the first number that the call has used. What has none comes where numbers are missing."""
@@ -53,6 +58,8 @@ class Recogniser(Joins, Aggregations):
         if re.match(r"KTABLE-(JOIN|OUTER)\w+-\d{10}$", node.name):  # a side of a join, which is named first
             numbers += [self._nodes[child].number for child in node.children]
         own = [number for number in (node.number, *numbers) if number is not None]
+        if self._is_repartition(node) and self._is_implied(self._nodes[node.children[0]]):
+            return (-1, 0)  # it is no statement of its own; what is merged was counted last
         return (min(own), 0) if own else (self._counted, 1)
 
     def _table_stores(self, node: Node) -> tuple[str, ...]:
@@ -131,9 +138,9 @@ class Recogniser(Joins, Aggregations):
         sink = self._nodes[node.children[0]]
         source, base = self._readers[sink.topic], sink.topic.removesuffix(SUFFIX)
         parent = self._made[node.parents[0]]
-        reader = self._nodes[source.children[0]] if len(source.children) == 1 else None
-        is_implied = reader is not None and base in {*reader.stores, reader.name}
-        if is_implied:  # by the aggregation, or by to_table()
+        if self._is_implied(sink):  # by the aggregation, by to_table() or a join
+            if self._is_merged(node, source, base):
+                self._found.optimizations.add("merge.repartition.topics")
             self._done |= {node.name, sink.name, source.name}
             self._made |= dict.fromkeys((node.name, sink.name, source.name), parent)
             return True
@@ -144,6 +151,34 @@ class Recogniser(Joins, Aggregations):
         self._assign(variable, f"{parent.variable}.repartition({named})", node, sink, source)
         self._made |= dict.fromkeys((node.name, sink.name, source.name), Made(variable, "stream"))
         return True
+
+    def _is_merged(self, node: Node, source: Node, base: str) -> bool:
+        """Whether a repartition topic has come in the place of others.
+
+        Then its nodes have its name, also where that was generated.
+        """
+        if node.name != f"{base}{SUFFIX}-filter":
+            return False
+        if re.fullmatch(r"KSTREAM.*-\d{10}", base):
+            return True
+        readers = [self._nodes[child] for child in source.children]
+        return len(readers) != 1 or _names(base).isdisjoint((*readers[0].stores, readers[0].name))
+
+    def _is_implied(self, sink: Node) -> bool:
+        """Whether a repartition topic is called after an operator behind it, and not by somebody."""
+        source, base = self._readers[sink.topic], sink.topic.removesuffix(SUFFIX)
+        if is_generated(base) and base in self._nodes[sink.parents[0]].parents:
+            return True  # a join without a name calls its topic after the stream
+        waiting, seen = [*source.children], set[str]()
+        while waiting:
+            node = self._nodes[waiting.pop()]
+            if node.name in seen or node.kind == "Sink":
+                continue
+            seen.add(node.name)
+            if not _names(base).isdisjoint((*node.stores, node.name)):
+                return True
+            waiting += node.children
+        return False
 
     def _processor(self, node: Node) -> bool:
         kind, parent = self._knows.kind(node.name), self._made[node.parents[0]]
@@ -266,6 +301,11 @@ class Recogniser(Joins, Aggregations):
         else:
             self._done.add(node.name)
             self._made[node.name] = parent
+
+
+def _names(base: str) -> set[str]:
+    """What the store or node is called after which a repartition topic is."""
+    return {base, f"{base.removesuffix('-left')}-this-windowed", f"{base.removesuffix('-right')}-other-windowed"}
 
 
 def _branch_order(name: str, split: str) -> tuple[bool, str]:

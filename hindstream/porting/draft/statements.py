@@ -50,12 +50,14 @@ class Recognised:
         made: Of lines that make a stream or table, its variable and what the application calls its node.
         unknown: What cannot be told, a sentence each; the comments say so where it is.
         names: Of this project, what the statements use.
+        optimizations: What the text shows of Kafka's ``topology.optimization``.
     """
 
     lines: list[str] = field(default_factory=list)
     made: dict[int, tuple[str, str]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    optimizations: set[str] = field(default_factory=set)
 
 
 class Statements:

@@ -282,7 +282,8 @@ public final class TopologyRunner {
         Object value = field.get(supplier);
         String name = value == null ? "" : value.getClass().getSimpleName();
         if (value instanceof Boolean || name.endsWith("Windows") || name.startsWith("Suppressed")
-            || name.endsWith("SuppressedInternal") || (value instanceof Long && field.getName().endsWith("Ms"))) {
+            || name.endsWith("SuppressedInternal")
+            || (value instanceof Long && field.getName().matches(".*Ms|retentionPeriod"))) {
           parts.add(field.getName() + "=" + value);
         }
       }

@@ -217,7 +217,9 @@ def _is_handed_over(
 def _check_unused(cluster: Cluster, job: Job, handover: Handover) -> None:
     """Makes sure that the application id is new: changelogs under it are ours from now on."""
     processors = [processor for sub in job.topology.sub_topologies for processor in sub.processors]
-    changelogs = {handover.changelog(store.name) for of in processors for store in of.spec.state_stores()}
+    stores = {store.name for of in processors for store in of.spec.state_stores()}
+    of_sources = job.topology.source_changelogs.keys() - handover.changelogs.keys()
+    changelogs = {handover.changelog(store) for store in stores - of_sources}
     for topic in sorted(changelogs & cluster.topic_names()):
         what = "there is a changelog of the new application already"
         step = "give it an id that is new; --replace deletes what an earlier hand-over has made"

@@ -94,6 +94,7 @@ def take_over(job: Job, handover: Handover, settings: Settings, *, stopped: bool
     if handover.job != job.name:
         step = f"give the job of the hand-over, {handover.job}, or a hand-over of this one"
         raise ConfigurationError("the hand-over is of another job", job=job.name, next_step=step)
+    handover = handover.with_source_changelogs(job.topology.source_changelogs, moves=True)
     warehouse, holder, began_ms = open_warehouse(settings), f"takeover-{handover.application_id}", now_ms()
     done = taken_over_by(warehouse, job.name, handover.application_id)
     stores: tuple[StoreChangelog, ...] = ()

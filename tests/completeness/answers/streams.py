@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.completeness.answer import ClassAnswers, differs, missing, refused, works
+from tests.completeness.answer import ClassAnswers, differs, refused, works
 
 _FUNCTIONS_OF_SQL = (
     "`aggregate` takes functions of SQL, such as `count()` and `max_()`; `aggregate_with` takes Python functions and "
@@ -31,9 +31,10 @@ STREAMS = (
                 "a run is refused if there is more"
             ),
             "build": works(),
-            "build(Properties)": missing(
-                "Kafka's optimised topology (`topology.optimization`): fewer repartition topics, the same results",
-                kip=312,
+            "build(Properties)": differs(
+                '`build({"topology.optimization": "all"})`: '
+                "[topologies are optimised](semantics.md#optimised-topologies-kip-295-kip-862) as Kafka Streams does. "
+                "Other properties are refused: a run has its own settings", kip=312,
             ),
             "addGlobalStore": works(kip=233),
         },

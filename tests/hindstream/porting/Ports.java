@@ -105,6 +105,28 @@ public final class Ports {
     return port.builder.build();
   }
 
+  public static Topology optimized() {
+    Ports port = new Ports();
+    KStream<String, Long> renamed =
+        port.flights.filter((key, value) -> value != null && value > 0).selectKey((key, value) -> "k" + value % 7);
+    KStream<String, Long> few = renamed.filter((key, value) -> value > 3);
+    KStream<String, Long> joined =
+        few.join(
+            few,
+            (left, right) -> left * 1000 + right,
+            JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(5), GRACE),
+            StreamJoined.with(TEXT, NUMBER, NUMBER));
+    renamed
+        .groupByKey(Grouped.with(TEXT, NUMBER))
+        .count(Materialized.<String, Long, KeyValueStore<org.apache.kafka.common.utils.Bytes, byte[]>>as("counts").withKeySerde(TEXT))
+        .toStream()
+        .merge(joined)
+        .to("out", Produced.with(TEXT, NUMBER));
+    Properties properties = new Properties();
+    properties.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.OPTIMIZE);
+    return port.builder.build(properties);
+  }
+
   public static Topology filtered() {
     Ports port = new Ports();
     return port.to(port.flights.filter((key, value) -> value != null && value <= 10));

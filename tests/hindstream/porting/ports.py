@@ -59,13 +59,14 @@ class Port:
     java: str
     right: Build
     wrong: Build
+    optimization: str = "none"
 
     def job(self, *, right: bool = True) -> Job:
         builder = StreamsBuilder("port")
         results = (self.right if right else self.wrong)(builder)
         if results is not None:
             results.to("out")
-        return Job("port", builder.build())
+        return Job("port", builder.build({"topology.optimization": self.optimization}))
 
 
 def flights(builder: StreamsBuilder) -> KStream:
@@ -96,6 +97,18 @@ def foreign_keys(how: str, divisor: int) -> Build:
     def build(builder: StreamsBuilder) -> KStream:
         rows = builder.table("flights")
         return getattr(rows, how)(builder.table("weather"), BOTH, foreign_key=key_of(divisor)).to_stream()
+
+    return build
+
+
+def optimized(size: int) -> Build:
+    """One repartition topic for all, and one store for the stream that is joined with itself."""
+
+    def build(builder: StreamsBuilder) -> KStream:
+        renamed = flights(builder).filter(VALUE > 0).select_key(key_of(7))
+        few = renamed.filter(VALUE > 3)
+        joined = few.join(few, BOTH, JoinWindows.of_time_difference_and_grace(ms(size), GRACE))
+        return renamed.group_by_key().count(Materialized.as_("counts")).to_stream().merge(joined)
 
     return build
 
@@ -192,6 +205,7 @@ PORTS = (
     Port("another key to group by", "Ports::regrouped",
          lambda builder: flights(builder).group_by(key_of(5)).count().to_stream(),
          lambda builder: flights(builder).group_by(key_of(4)).count().to_stream()),
+    Port("a window of another size in an optimised topology", "Ports::optimized", optimized(5), optimized(500), "all"),
     Port("a count in place of a sum", "Ports::summed",
          lambda builder: flights(builder).group_by_key().sum("value").to_stream(),
          lambda builder: flights(builder).group_by_key().count().to_stream()),

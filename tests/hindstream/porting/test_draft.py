@@ -68,7 +68,8 @@ def test_a_jar_tells_windows_and_kinds_of_joins(runner) -> None:
     assert ".left_join(" not in drafted("joined")
 
 
-def test_texts_alone_are_enough_for_most_topologies_with_generated_names() -> None:
+@pytest.mark.parametrize("optimization", ["none", "all"])
+def test_texts_alone_are_enough_for_most_topologies_with_generated_names(optimization: str) -> None:
     unequal, seen = [], 0
     for seed in range(PROGRAMS):
         steps = [{name: part for name, part in step.items() if name != "name"} for step in program_of(seed)]
@@ -76,16 +77,29 @@ def test_texts_alone_are_enough_for_most_topologies_with_generated_names() -> No
             if "branches" in step:
                 step["branches"] = [None] * len(step["branches"])
         try:
-            builder_of(steps).build()
+            builder_of(steps).build({"topology.optimization": optimization})
         except ConfigurationError:
             continue  # it cannot run here
-        made, seen = draft(description_of(steps), Knowledge(), "app"), seen + 1
+        described = description_of(steps, optimization)
+        made, seen = draft(described, Knowledge(), "app"), seen + 1
         if made.differences:
             unequal.append(seed)
         else:
-            assert job_of(made.text).topology.describe() == description_of(steps)
+            assert job_of(made.text).topology.describe() == described
     assert seen > PROGRAMS // 3
     assert len(unequal) <= MOST_UNEQUAL * seen, unequal
+
+
+def test_what_the_application_is_optimised_by_is_what_the_text_shows_or_its_properties_say(runner) -> None:
+    ready = runner.topology("hindstream.ports.Ports::optimized")
+    shown = draft(ready.description, Knowledge(ready.processors), "port")
+    both = '"merge.repartition.topics,single.store.self.join"'
+    assert shown.text.endswith(f'job = Job("port", builder.build({{"topology.optimization": {both}}}))\n')
+    windows = "JoinWindows.of_time_difference_and_grace(timedelta(milliseconds=5), timedelta(milliseconds=30))"
+    assert windows in shown.text
+    said = draft(ready.description, Knowledge(ready.processors), "port", "all")
+    assert said.text.endswith('job = Job("port", builder.build({"topology.optimization": "all"}))\n')
+    assert said.differences == shown.differences == ()
 
 
 TEXT = """Topologies:
