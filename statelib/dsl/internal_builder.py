@@ -297,10 +297,14 @@ class InternalStreamsBuilder:
             self._graph.replace(replace(table, spec=replace(spec, needs_prior=True)))
         return True
 
-    def is_stored_filter(self, node: str) -> bool:
-        """Whether a table is a filter with a store of its own."""
+    def changes_with_prior_values(self, node: str) -> bool:
+        """Whether a table forwards something else if it says what it replaces, though it has a store of its own.
+
+        A filter with a store is one, and a join: it asks the tables that it joins, whose filters drop more then.
+        """
         spec = self._processor(node).spec
-        return isinstance(spec, DerivedTable) and spec.step.is_filter and spec.store is not None
+        is_filter = isinstance(spec, DerivedTable) and spec.step.is_filter and spec.store is not None
+        return is_filter or isinstance(spec, TableJoinMerge | TableJoin)
 
     def store_of_table(self, node: str) -> str | None:
         """The store in which a table's rows are, if it has one of its own."""

@@ -279,7 +279,7 @@ class Table(KafkasNames):
         knows_prior = False
         if step.is_filter and not self.versioned:  # it asks for old values, but not for a store
             knows_prior = self._builder.request_prior_values(self.node, materialize=False)
-        elif step.is_filter and self._builder.is_stored_filter(self.node):  # which then keeps no deletions of nothing
+        elif step.is_filter and self._builder.changes_with_prior_values(self.node):
             self._builder.request_prior_values(self.node, materialize=False)
         spec = DerivedTable(step, store, needs_prior=knows_prior, versioned_parent=self.versioned)
         stores = [] if store is None else [self._builder.claim_store(store.name)]

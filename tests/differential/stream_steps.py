@@ -17,7 +17,7 @@ def merge(making: Making) -> bool:
     one = making.one("stream")
     other = one and making.one(
         "stream",
-        where=lambda made: made is not one and made.is_text == one.is_text and making.may_meet(made, one),
+        where=lambda made: made is not one and made.is_text == one.is_text is not None and making.may_meet(made, one),
     )
     if one is None or other is None:
         return False

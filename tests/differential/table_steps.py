@@ -92,7 +92,7 @@ def foreign_key_join(making: Making) -> bool:
     store = making.store()
     step |= {"shift": making.rng.randrange(3), **store}
     if right.known is not None:
-        step["window"] = right.known
+        step |= {"window": right.known, "how": "inner"}
     return making.add(
         step, left, right, **like(left, realm=realm, is_text=True, versioned="retention" in store, known=None)
     )
