@@ -3,13 +3,18 @@
 Of each seed there is also a program of names, of which only the topology's text is compared, plain and optimised; of
 every fifth one in which windows close, and one that Kafka Streams optimises.
 What differs is made as small as possible and printed with its seed; the exit code is 1 then.
-Once mended, its line belongs into ``found.jsonl``.
+Once mended, its line belongs into ``found.jsonl``. Files are in memory, where that can be (``TMPDIR`` says otherwise):
+thousands of small jobs would wait for the disk most of the time.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import secrets
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 _TOLD_EVERY = 250
 _CLOSING_EVERY = 5
+_MEMORY = Path("/dev/shm")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,8 +42,13 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("--every-slice", type=int, default=20, help="each how manieth is also run as a job")
     options.add_argument("--kafka", help="a version of Kafka Streams; if left out, that of streams-driver/pom.xml")
     options.add_argument("--most", type=int, default=5, help="how many differences are made small and shown")
+    options.add_argument("--processes", type=int, default=1, help="how many do it, each a part of the programs")
     given = options.parse_args(arguments)
     first = secrets.randbelow(1 << 31) if given.seed is None else given.seed
+    if "TMPDIR" not in os.environ and _MEMORY.is_dir():
+        tempfile.tempdir = str(_MEMORY)
+    if given.processes > 1:
+        return _in_parts(arguments, first, given.programs, given.processes)
     print(f"programs {first} to {first + given.programs - 1}", flush=True)
     different = []
     with tempfile.TemporaryDirectory() as folder, KafkaStreams(Path(folder), given.kafka) as kafka:
@@ -64,3 +75,14 @@ def main(arguments: Sequence[str]) -> int:
                 print(f"{seed - first + 1} programs, {len(different)} differ", flush=True)
     print(f"{given.programs} programs, {len(different)} differ: {different}", flush=True)
     return 1 if different else 0
+
+
+def _in_parts(arguments: Sequence[str], first: int, programs: int, processes: int) -> int:
+    """The same by several processes; 1 if any of them found a difference."""
+    bounds = [first + programs * part // processes for part in range(processes + 1)]
+    command = [sys.executable, "-P", "-m", "tests.campaigns", "differential", *arguments, "--processes", "1"]
+    parts = [
+        subprocess.Popen([*command, "--seed", str(start), "--programs", str(end - start)])
+        for start, end in itertools.pairwise(bounds)
+    ]
+    return max([process.wait() for process in parts])
