@@ -161,7 +161,8 @@ class StreamsBuilder(KafkasNames):
         Args:
             props: As Kafka's ``build(Properties)``: ``topology.optimization`` is ``none``, ``all``, or one or several
                 of ``reuse.ktable.source.topics``, ``merge.repartition.topics`` (KIP-295) and ``single.store.self.join``
-                (KIP-862), with commas between them. Give what the live application is given.
+                (KIP-862), with commas between them. With Kafka's internal ``__enable.process.processValue.fix__``,
+                processors count as changing keys or values. Give what the live application is given.
 
         Raises:
             ConfigurationError: It cannot work: see `Topology`. Or there is no such setting or optimisation, or Kafka

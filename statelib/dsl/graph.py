@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
     from statelib.topology import Node
 
-Role = Literal["key-changing", "value-changing", "merge", "repartition", "table-source", "stream-join"]
-"""What Kafka's optimiser looks for: what changes keys, or values alone; a merge; a repartition that an operator needs
-(and nobody has asked for); a topic's table; the join of two streams."""
+Role = Literal[
+    "key-changing", "value-changing", "process", "process-values", "merge", "repartition", "table-source", "stream-join"
+]
+"""What Kafka's optimiser looks for: what changes keys, or values alone; processors, which may do so; a merge; a
+repartition that an operator needs (and nobody has asked for); a topic's table; the join of two streams."""
 
 
 @dataclass(slots=True, eq=False)

@@ -27,10 +27,10 @@ from statelib.topology.patterns import check_patterns
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from statelib.dsl.graph import Role
-    from statelib.dsl.optimization import Optimization
+    from statelib.dsl.optimization import Optimizations
     from statelib.dsl.options import Materialized, Produced
     from statelib.operators.base import OperatorSpec
     from statelib.operators.mappers.mapping import Mapper
@@ -89,23 +89,23 @@ class InternalStreamsBuilder:
                 next_step="describe a topology with one StreamsBuilder; a topic connects two",
             )
 
-    def build(self, optimizations: Collection[Optimization] = ()) -> Topology:
+    def build(self, optimizations: Optimizations) -> Topology:
         """The topology, optimised and checked."""
         nodes = with_null_keys_kept(self.optimized(optimizations))
         return Topology.of(self.application_id, tuple(nodes), self.state_stores)
 
-    def optimized(self, optimizations: Collection[Optimization]) -> Sequence[Node]:
+    def optimized(self, optimizations: Optimizations) -> Sequence[Node]:
         """The nodes so far, optimised, as `declared`.
 
         Raises:
             ConfigurationError: Kafka Streams cannot optimise them.
         """
         graph, counted = self._graph.copied(), self._index
-        if "reuse.ktable.source.topics" in optimizations:
+        if "reuse.ktable.source.topics" in optimizations.rules:
             reuse_source_topics(graph)
-        if "merge.repartition.topics" in optimizations:
-            merge_repartition_topics(graph, self)
-        if "single.store.self.join" in optimizations:
+        if "merge.repartition.topics" in optimizations.rules:
+            merge_repartition_topics(graph, self, knows_processors=optimizations.knows_processors)
+        if "single.store.self.join" in optimizations.rules:
             keep_one_store_of_self_joins(graph)
         self._index = counted  # so that the same is built again
         check_repartitions(graph.nodes)

@@ -20,40 +20,49 @@ from statelib.operators.processors.process import Process
 from statelib.topology.nodes import Processor, Sink, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from statelib.dsl.graph import DslGraph
+    from statelib.dsl.graph import DslGraph, Role
     from statelib.dsl.internal_builder import InternalStreamsBuilder
 
 _Repartitions = dict[GraphNode, None]
 """In the order of description; values do not matter."""
 
 
-def merge_repartition_topics(graph: DslGraph, builder: InternalStreamsBuilder) -> None:
+def merge_repartition_topics(graph: DslGraph, builder: InternalStreamsBuilder, *, knows_processors: bool) -> None:
     """Merges the repartition topics of a graph.
 
     Args:
         graph: Is changed.
         builder: Counts the names of the new nodes.
+        knows_processors: See `Optimizations`.
 
     Raises:
         ConfigurationError: Kafka Streams fails at it.
     """
-    for changing, repartitions in _behind_merges(graph, _behind_key_changes(graph)).items():
+    key_changing: set[Role | None] = {"key-changing"}
+    value_changing: set[Role | None] = {"value-changing"}
+    if knows_processors:
+        key_changing.add("process")
+        value_changing.add("process-values")
+    found = _behind_key_changes(graph, key_changing, key_changing | value_changing)
+    for changing, repartitions in _behind_merges(graph, found).items():
         if repartitions:
             _merge(graph, builder, changing, repartitions)
     _find_keys_kept(graph)
 
 
-def _behind_key_changes(graph: DslGraph) -> dict[GraphNode, _Repartitions]:
+def _behind_key_changes(
+    graph: DslGraph, key_changing: Collection[Role | None], changing_any: Collection[Role | None]
+) -> dict[GraphNode, _Repartitions]:
     """By what changes keys: the repartitions behind it, with nothing between that changes keys or values."""
     found: dict[GraphNode, _Repartitions] = {}
     for node in graph.graph_nodes:
-        if node.role == "key-changing":
+        if node.role in key_changing:
             found[node] = {}
         elif node.role == "repartition":
-            changing = _upwards(node, lambda above: above.role == "key-changing")
-            nearest = _upwards(node, lambda above: above.role in {"key-changing", "value-changing"})
+            changing = _upwards(node, lambda above: above.role in key_changing)
+            nearest = _upwards(node, lambda above: above.role in changing_any)
             if changing is not None and changing is nearest:
                 found[changing][node] = None
     return found

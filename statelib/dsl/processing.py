@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from statelib.dsl.graph import Role
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Named
     from statelib.operators.processors.definition import ProcessorSupplierLike, ValueTransformerSupplierLike
@@ -50,7 +51,8 @@ def add_process(
     stores = builder.state_stores.connect(names, name, tables=builder.stores_of_tables)
     types = (key_type, value_type, fixed_key)
     spec = Process(supplier, stores.own, name, builder.application_id, *types, stores.shared, stores.tables)
-    return builder.add_processor(name, [parent], spec, stores=names)
+    role: Role = "process-values" if fixed_key else "process"
+    return builder.add_processor(name, [parent], spec, stores=names, role=role)
 
 
 def add_transform(

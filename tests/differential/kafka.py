@@ -31,6 +31,11 @@ class Refused(Exception):
     """Kafka Streams does not run the program."""
 
 
+def settings_of(optimization: str, fixed: str) -> dict[str, str]:
+    """Those that a topology is built with."""
+    return {"topology.optimization": optimization, "__enable.process.processValue.fix__": fixed}
+
+
 @dataclass(frozen=True)
 class Answer:
     """What Kafka Streams made of a program.
@@ -84,13 +89,15 @@ class KafkaStreams:
         answer = self._ask(program.as_json())
         return Answer(answer["describe"], answer["outputs"])
 
-    def describe(self, steps: Sequence[Mapping[str, Any]], optimization: str = "none") -> str:
-        """How it describes a program of names (`tests.differential.naming`).
+    def describe(self, steps: Sequence[Mapping[str, Any]], optimization: str = "none", *, fixed: str = "false") -> str:
+        """How it describes a program of names (`tests.differential.naming`): see `description_of`.
 
         Raises:
             Refused: It says why.
         """
-        description: str = self._ask(json.dumps({"names": steps, "optimization": optimization}))["describe"]
+        description: str = self._ask(json.dumps({"names": steps, "settings": settings_of(optimization, fixed)}))[
+            "describe"
+        ]
         return description
 
     def _ask(self, line: str) -> dict[str, Any]:

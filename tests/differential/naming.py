@@ -41,6 +41,7 @@ from statelib import (
 from statelib import count as count_
 from statelib.dsl.optimization import optimizations_of
 from statelib.topology.describe import text_of
+from tests.differential.kafka import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,9 +78,15 @@ def builder_of(steps: Sequence[Step]) -> StreamsBuilder:
     return builder
 
 
-def description_of(steps: Sequence[Step], optimization: str = "none") -> str:
-    """The text of a program's topology, whether it can run here (without cycles of repartition topics) or not."""
-    optimizations = optimizations_of({"topology.optimization": optimization})
+def description_of(steps: Sequence[Step], optimization: str = "none", *, fixed: str = "false") -> str:
+    """The text of a program's topology, whether it can run here (without cycles of repartition topics) or not.
+
+    Args:
+        steps: The program.
+        optimization: Kafka's setting.
+        fixed: Kafka's internal setting, by which processors count as changing keys or values.
+    """
+    optimizations = optimizations_of(settings_of(optimization, fixed))
     return text_of(builder_of(steps)._builder.optimized(optimizations))
 
 

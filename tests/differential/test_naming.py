@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,7 @@ OPTIMIZED: dict[str, tuple[list[Step], list[str], list[str]]] = {
         ["Processor: n-merge (stores: [s-this-join-store])"], ["n-other-windowed", "s-other-join-store"],
     ),
 }  # fmt: skip
+CHANGES = {"flat_map_values", "peek", "select_key", "flat_map"}
 OPTIMIZATIONS = ("none", "all", "merge.repartition.topics", "single.store.self.join")
 
 
@@ -161,6 +163,20 @@ def test_random_programs_are_described_as_kafka_streams_describes_them(kafka: Ka
             changed += text != plain
     assert described > 0.98 * PROGRAMS * len(OPTIMIZATIONS)
     assert changed > 0.1 * PROGRAMS * len(OPTIMIZATIONS)
+
+
+def test_processors_may_count_as_changing_keys_or_values(kafka: KafkaStreams) -> None:
+    changed = 0
+    for op, seed in itertools.product(("process", "process_values"), range(20)):
+        steps = [step | {"op": op, "stores": []} if step["op"] in CHANGES else step for step in program_of(seed)]
+        steps = [{name: part for name, part in step.items() if name != "name"} for step in steps]
+        try:
+            expected = kafka.describe(steps, "all", fixed="true")
+        except Refused:
+            continue
+        assert description_of(steps, "all", fixed="true") == expected, (op, seed)
+        changed += expected != description_of(steps, "all")
+    assert changed
 
 
 def test_what_kafka_streams_cannot_merge_is_refused(kafka: KafkaStreams) -> None:

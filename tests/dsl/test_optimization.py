@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from statelib import JoinWindows, Materialized, Stores, StreamsBuilder, TopologyTestDriver
-from statelib.dsl.optimization import OPTIMIZATIONS, optimizations_of
+from statelib.dsl.optimization import OPTIMIZATIONS, Optimizations, optimizations_of
 from statelib.errors.kinds import ConfigurationError
 
 ALL = {"topology.optimization": "all"}
@@ -23,10 +23,10 @@ def two_counts() -> StreamsBuilder:
 
 
 def test_none_one_several_or_all_are_named() -> None:
-    assert optimizations_of({}) == optimizations_of({"topology.optimization": "none"}) == frozenset()
-    assert optimizations_of(ALL) == frozenset(OPTIMIZATIONS)
+    assert optimizations_of({}) == optimizations_of({"topology.optimization": "none"}) == Optimizations()
+    assert optimizations_of(ALL).rules == frozenset(OPTIMIZATIONS)
     some = {"topology.optimization": "merge.repartition.topics, single.store.self.join"}
-    assert optimizations_of(some) == {"merge.repartition.topics", "single.store.self.join"}
+    assert optimizations_of(some).rules == {"merge.repartition.topics", "single.store.self.join"}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ def test_none_one_several_or_all_are_named() -> None:
         ({"topology.optimisation": "all"}, r"no setting topology\.optimisation.*topology\.optimization"),
         ({"num.stream.threads": "4"}, r"no setting num\.stream\.threads.*topology\.optimization alone"),
         ({"topology.optimization": "merge.repartition.topic"}, r"no optimisation.*merge\.repartition\.topics"),
+        ({"__enable.process.processValue.fix__": "yes"}, "is yes.*true or false"),
         ({"topology.optimization": "all,merge.repartition.topics"}, "names none or all, and others with it"),
     ],
 )

@@ -239,13 +239,43 @@ def optimized_case() -> Case:
     )
 
 
+def counted_and_paired() -> StreamsBuilder:
+    builder = StreamsBuilder("job")
+    regional = builder.stream("sales").map(
+        per_record(lambda value: value.partition(":")[0], pa.string(), "value"),
+        per_record(lambda value: value.partition(":")[2], pa.string(), "value"),
+    )
+    regional.group_by_key().count(Materialized.as_("counts-store")).to_stream().to("counts")
+    windows = JoinWindows.of_time_difference_and_grace(timedelta(milliseconds=900), timedelta(seconds=100))
+    joiner = per_record(lambda left, right: f"{left}+{right}", pa.string(), "left", "right")
+    regional.join(regional, joiner, windows).to("pairs")
+    return builder
+
+
+def merged_case() -> Case:
+    """One repartition topic for an aggregation and a join of the stream with itself, which has one store."""
+    chance = CHANCE()
+    return Case(
+        "optimized",
+        counted_and_paired,
+        {"sales": STRING},
+        {"counts": (STRING, LONG), "pairs": (STRING, STRING)},
+        {"sales": sales(chance, 1_000)},
+        {"sales": sales(chance, 2_000)},
+        ("counts-store",),
+        (("topology.optimization", "all"),),
+        compared=lambda made: sorted((key, value) for _, key, value, _ in made),  # the rest depends on the order
+        optimization="all",
+    )
+
+
 def declared_case() -> Case:
     """The same, of which the hand-over tells, and the topology does not."""
     return replace(optimized_case(), optimization="none", changelogs={"prices-store": "prices"})
 
 
 CASES = [windows_case]
-LONG_CASES = [versioned_case, join_case, repartition_case, through_case, optimized_case, declared_case]
+LONG_CASES = [versioned_case, join_case, repartition_case, through_case, optimized_case, declared_case, merged_case]
 
 
 @pytest.fixture(scope="module", autouse=True)

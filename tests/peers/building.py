@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib import Branched, Printed, StreamsBuilder, Topology
+from statelib.dsl.optimization import PROCESSORS, SETTING
 from tests.peers import options
 from tests.peers.calls import Call
 from tests.peers.functions import Table, results, type_or_string
@@ -41,7 +42,6 @@ class Building:
     Attributes:
         scripts: Of each processor of the test, by the number of its function.
         tables: The same of the functions of ``peek`` and ``foreach``, of which what they see is the result.
-        is_optimised: Whether Kafka Streams optimises it (``topology.optimization``), so that nodes are missing there.
         has_patterns: Whether it has patterns of topics, for which their names stand here.
     """
 
@@ -54,7 +54,6 @@ class Building:
         self._is_extended = False
         self.scripts: dict[int, Script] = {}
         self.tables: dict[int, Table] = {}
-        self.is_optimised = False
         self.has_patterns = False
 
     def topology(self) -> Topology:
@@ -135,10 +134,10 @@ class Building:
 
     def _build(self, call: Call) -> Any:
         properties = call.option("properties")
-        if properties and properties["properties"].get("topology.optimization", "none") != "none":
-            self.is_optimised = True
+        optimization = properties["properties"].get(SETTING, "none") if properties else "none"
         if not self._is_extended:  # else it has what was added to it, and Kafka Streams' builder gives the same again
-            self._topology = call.on.build()
+            fixed = self._recording.settings.get(PROCESSORS, "false")
+            self._topology = call.on.build({SETTING: optimization, PROCESSORS: fixed})
         return self._topology
 
     def _matching(self, pattern: str) -> list[str]:

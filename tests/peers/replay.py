@@ -100,9 +100,9 @@ def _compared(recording: Recording, *, by_slices: bool) -> int:
     building = Building(recording)
     topology = building.topology()
     text = topology.describe()
-    if building.is_optimised or building.has_patterns:
+    if building.has_patterns:
         if not recording.piped:
-            raise NotExpressed("an optimised topology, or a pattern of topics, of which there is only the text")
+            raise NotExpressed("a pattern of topics, of which there is only the text")
     elif recording.describe is not None and _comparable(text) != _comparable(recording.describe):
         there, here = (_comparable(one).splitlines() for one in (recording.describe, text))
         raise Different("\n".join(["described", *unified_diff(there, here, "Kafka Streams", "here", lineterm="", n=1)]))

@@ -7,13 +7,15 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.streams.StreamsConfig;
 
 /**
  * Runs programs in Kafka Streams' TopologyTestDriver until its standard input ends.
  *
  * <p>A program is a line of JSON (tests/differential/program.py). The answer is a line: {"describe": text, "outputs":
  * {topic: [[key, value, timestamp], ...]}}, or {"error": text, "describe": text or null}. Of {"names": steps,
- * "optimization": setting} (tests/differential/naming.py) it is {"describe": text} or {"error": text}. The argument is a folder for state.
+ * "settings": of its topology} (tests/differential/naming.py) it is {"describe": text} or {"error": text}. The argument is a folder for state.
  */
 public final class Main {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -33,8 +35,11 @@ public final class Main {
 
   private static Map<String, Object> named(JsonNode program) {
     try {
-      String optimization = program.get("optimization").asText();
-      return Map.of("describe", new NamingProgram().describe(program.get("names"), optimization));
+      Properties settings = new Properties();
+      settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "app");
+      settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "nowhere:1");
+      program.get("settings").properties().forEach(of -> settings.put(of.getKey(), of.getValue().asText()));
+      return Map.of("describe", new NamingProgram(settings).describe(program.get("names")));
     } catch (RuntimeException error) {
       return Map.of("error", error.toString());
     }

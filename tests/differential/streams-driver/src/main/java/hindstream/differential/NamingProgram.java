@@ -13,6 +13,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.TopologyConfig;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.BranchedKStream;
 import org.apache.kafka.streams.kstream.Consumed;
@@ -57,11 +58,17 @@ final class NamingProgram {
   private static final ValueJoiner<Object, Object, Object> JOINER = (left, right) -> left;
   private static final Duration MS = Duration.ofMillis(10);
 
-  private final StreamsBuilder builder = new StreamsBuilder();
+  private final Properties settings;
+  private final StreamsBuilder builder;
   private final List<Object> made = new ArrayList<>();
 
-  /** The text of the topology that these steps make, optimised as the setting says. */
-  String describe(JsonNode steps, String optimization) {
+  NamingProgram(Properties settings) {
+    this.settings = settings;
+    builder = new StreamsBuilder(new TopologyConfig(new StreamsConfig(settings)));
+  }
+
+  /** The text of the topology that these steps make. */
+  String describe(JsonNode steps) {
     for (JsonNode step : steps) {
       if (step.get("op").asText().equals("split")) {
         made.add(null);
@@ -70,9 +77,7 @@ final class NamingProgram {
         made.add(make(step));
       }
     }
-    Properties properties = new Properties();
-    properties.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, optimization);
-    return builder.build(properties).describe().toString();
+    return builder.build(settings).describe().toString();
   }
 
   private Object make(JsonNode step) {

@@ -21,6 +21,7 @@ final class Topologies {
     ALL.put("remembered", Remembered::define);
     ALL.put("final-windows", FinalWindows::define);
     ALL.put("kept", Kept::define);
+    ALL.put("optimized", Optimized::define);
   }
 
   private Topologies() {}
