@@ -67,8 +67,9 @@ def extracted_in_turn(
 ) -> Extracted:
     """What an extractor gives if it sees with each record the time of the partition before it.
 
-    Each try takes at most twice as many records as the one before has settled: so all tries together take at most
-    three times as many as there are, also if each time depends on the one before.
+    It is asked for many records at once, and again for those of them that have seen a wrong time, with the times that
+    came of the first answer: mostly that settles all. Where it does not, it is asked for twice as many as the last
+    answer has settled. So it is asked for a record a few times, also if each time depends on the one before.
 
     Args:
         extract: Gives the timestamps of the records from a place on, by the times (int64 ms) that it sees with them.
@@ -82,15 +83,14 @@ def extracted_in_turn(
     count = len(offset)
     assumed = np.full(count, partition_time)
     settled: list[Extracted] = []
-    start, most = 0, max(count, 1)
+    start, begin, end, is_again = 0, 0, count, False
     while start < count or not settled:
-        end = min(start + most, count)
         try:
             given = extract(start, assumed[start:end])
         except HindstreamError:
             if end - start <= 1:
                 raise
-            most = (end - start) // 2  # maybe it fails for a time that it would never see
+            end = start + (end - start) // 2  # maybe it fails for a time that it would never see
             continue
         after = running_stream_time(given.moving(offset[start:end], future), partition_time)
         seen = np.concatenate(([partition_time], after[:-1]))[: end - start]
@@ -98,10 +98,16 @@ def extracted_in_turn(
         right = int(wrong[0]) if len(wrong) else end - start
         settled.append(given.first(right))
         assumed[start:end] = seen
-        if end > start:
-            assumed[end:] = after[-1]
-            partition_time = int(after[right - 1])
-        start, most = start + right, 2 * right
+        start += right
+        partition_time = int(after[right - 1]) if right else partition_time
+        if start == end:
+            begin, end, is_again = start, min(start + 2 * (end - begin), count), False
+            assumed[start:] = np.maximum(assumed[start:], partition_time)
+            assumed[start : start + 1] = partition_time
+        elif is_again:
+            end = min(end, start + 2 * right)
+        else:
+            is_again = True
     return _joined(settled)
 
 

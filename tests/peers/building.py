@@ -42,7 +42,6 @@ class Building:
     Attributes:
         scripts: Of each processor of the test, by the number of its function.
         tables: The same of the functions of ``peek`` and ``foreach``, of which what they see is the result.
-        has_patterns: Whether it has patterns of topics, for which their names stand here.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -54,7 +53,6 @@ class Building:
         self._is_extended = False
         self.scripts: dict[int, Script] = {}
         self.tables: dict[int, Table] = {}
-        self.has_patterns = False
 
     def topology(self) -> Topology:
         """It.
@@ -110,8 +108,11 @@ class Building:
 
     def _stream(self, call: Call) -> Any:
         (topic, *_) = call.told["with"]
-        names = [topic] if isinstance(topic, str) else topic.get("list") or self._matching(topic["pattern"])
         consumed = call.option("Consumed")
+        if isinstance(topic, dict) and "pattern" in topic:
+            pattern = re.compile(topic["pattern"])
+            return call.on.stream(pattern, options.consumed(consumed), topics=self._matching(pattern))
+        names = [topic] if isinstance(topic, str) else topic["list"]
         self._check_read_again(names, consumed)
         return call.on.stream(names, options.consumed(consumed))
 
@@ -140,14 +141,14 @@ class Building:
             self._topology = call.on.build({SETTING: optimization, PROCESSORS: fixed})
         return self._topology
 
-    def _matching(self, pattern: str) -> list[str]:
-        """The topics of the test that match a pattern, which are named here."""
-        self.has_patterns = True
+    def _matching(self, pattern: re.Pattern[str]) -> list[str]:
+        """The topics of the test that match a pattern, which are listed here; if nothing is sent, one that does."""
         piped = dict.fromkeys(event["pipe"] for event in self._recording.piped)
-        matching = [topic for topic in piped if re.fullmatch(pattern, topic)]
-        if not matching:
+        matching = [topic for topic in piped if pattern.fullmatch(topic)]
+        one = re.sub(r"\[(.).*?\]", r"\1", pattern.pattern).replace(r"\d", "0").replace(".*", "-")
+        if not matching and not pattern.fullmatch(one):
             raise NotExpressed("a pattern of topics to which nothing is sent")
-        return matching
+        return matching or [one]
 
     def _add_state_store(self, call: Call) -> Any:
         (told, *rest) = call.told["with"]
@@ -167,9 +168,11 @@ class Building:
         return call.on.add_read_only_state_store(builder, *call.texts, self._supplier(call))
 
     def _add_source(self, call: Call) -> Any:
-        pattern = call.option("pattern")
-        names = call.listed() if pattern is None else self._matching(pattern["pattern"])
-        return call.on.add_source(call.texts[0], *names)
+        told = call.option("pattern")
+        if told is None:
+            return call.on.add_source(call.texts[0], *call.listed())
+        pattern = re.compile(told["pattern"])
+        return call.on.add_source(call.texts[0], pattern, topics=self._matching(pattern))
 
     def _add_processor(self, call: Call) -> Any:
         types = self._forwarded(call.functions[0])
