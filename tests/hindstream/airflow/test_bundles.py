@@ -104,6 +104,7 @@ def airflow_with_bundles(folder: Path) -> Iterator[Standalone]:
     }
     with standalone(folder, **others) as airflow:
         airflow.wait(lambda: all(airflow.states(dag_id) for dag_id in BUNDLES))
+        airflow.wait(airflow.takes_token)  # else the task that waits, which has no retries, may find no API
         yield airflow
 
 
