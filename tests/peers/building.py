@@ -42,6 +42,7 @@ class Building:
     Attributes:
         scripts: Of each processor of the test, by the number of its function.
         tables: The same of the functions of ``peek`` and ``foreach``, of which what they see is the result.
+        is_optimised_later: Whether it was built before, with another optimisation: there that part stays as it was.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -50,6 +51,8 @@ class Building:
         self._made: dict[int, Any] = {}
         self._stores: dict[str, Any] = {}
         self._topology: Topology | None = None
+        self._built_with: str | None = None
+        self.is_optimised_later = False
         self._is_extended = False
         self.scripts: dict[int, Script] = {}
         self.tables: dict[int, Table] = {}
@@ -134,11 +137,14 @@ class Building:
         return call.on.global_table(call.texts[0], *given)
 
     def _build(self, call: Call) -> Any:
-        properties = call.option("properties")
-        optimization = properties["properties"].get(SETTING, "none") if properties else "none"
+        told = call.option("properties")
+        properties = told["properties"] if told else {}
+        fixed = properties.get(PROCESSORS, self._recording.settings.get(PROCESSORS, "false"))
+        built_with = {SETTING: properties.get(SETTING, "none"), PROCESSORS: fixed}
+        self.is_optimised_later |= self._built_with not in {None, built_with[SETTING]}
+        self._built_with = built_with[SETTING]
         if not self._is_extended:  # else it has what was added to it, and Kafka Streams' builder gives the same again
-            fixed = self._recording.settings.get(PROCESSORS, "false")
-            self._topology = call.on.build({SETTING: optimization, PROCESSORS: fixed})
+            self._topology = call.on.build(built_with)
         return self._topology
 
     def _matching(self, pattern: re.Pattern[str]) -> list[str]:
