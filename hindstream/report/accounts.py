@@ -40,7 +40,13 @@ _ACCOUNTS = {
         Account("duplicate", "duplicate", "dropped", "drop-1", "its id was forwarded before, within the interval"),
         Account("late", "late", "failed", "drop-2", "arrived after its window and the grace period were over"),
         Account("before-first-window", "before the first window", "dropped", "drop-4", "older than any window"),
-        Account("quarantined", "quarantined", "failed", "drop-3", "cannot be used; went to the quarantine topic"),
+        Account(
+            "quarantined",
+            "quarantined",
+            "failed",
+            "drop-3",
+            "cannot be used, or a function failed; went to the quarantine topic",
+        ),
         Account(
             "invalid-timestamp",
             "invalid timestamp",
@@ -52,6 +58,7 @@ _ACCOUNTS = {
         Account("out-of-order", "out of order", "dropped", "drop-4", "not the latest of its key in a versioned table"),
         Account("null-foreign-key", "null foreign key", "dropped", "drop-4", "refers to no row"),
         Account("stale", "stale", "dropped", "drop-4", "the response to a row that has changed since"),
+        Account("failed", "failed", "failed", "drop-3", "the response for which the joiner failed where it was made"),
         Account("null-key", "null key", "dropped", "drop-4", "has no key"),
         Account("null-value", "null value", "dropped", "drop-4", "has no value"),
         Account("filtered", "filtered", "dropped", "drop-4", "the filter's condition was not true"),

@@ -27,6 +27,7 @@ _DESCRIPTIONS = {
     "versioned-put-total": "updates put into a versioned store",
     "versioned-expired-put-total": "updates older than a versioned store's history retention",
     "expired-entries-total": "ids that a deduplication has forgotten",
+    "failed-punctuations-total": "scheduled calls of a processor that have failed",
     "suppression-emit-total": "results that a suppression has let go (KIP-328)",
     "suppression-spill-total": "results that moved to disk since the buffer's bounds were exceeded",
     "suppression-buffer-count-avg": "mean number of results that waited, taken after each record (KIP-328)",

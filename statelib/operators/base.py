@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from statelib.operators.changelog import Changelog
     from statelib.operators.late_records import LateRecords
     from statelib.operators.mappers.fields import Fields
+    from statelib.operators.mappers.function_errors import OnFailure
     from statelib.records.batch import Batch, Uptake
     from statelib.records.key_table import KeyTable
     from statelib.settings.semantics import Semantics
@@ -48,6 +49,7 @@ class OperatorContext:
         in_turns: Whether its visits alternate with those of others (`statelib.topology.turns`).
         clocks_of: The clocks of all nodes of the task, for those that look into their stores.
         is_looked_into: Whether others look into the node's table.
+        on_failure: Told of a record for which a function fails, which is left out then; None: its error ends the run.
     """
 
     node: str
@@ -66,6 +68,7 @@ class OperatorContext:
     in_turns: bool = False
     clocks_of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     is_looked_into: bool = False
+    on_failure: OnFailure | None = None
 
     def clock(self, name: str = "stream_time") -> int:
         """A clock of this node, `NO_TIMESTAMP` if it has never moved."""

@@ -116,8 +116,8 @@ class Settings(BaseSettings):
     )
     on_processing_error: Literal["fail", "quarantine"] = Field(
         default="fail",
-        description="a record for which a mapper, filter or other function of a step without state fails ends the run,"
-        " or is left out there, and its source record goes to the job's quarantine topic",
+        description="a record for which a mapper, joiner, aggregator or other function fails ends the run, or is left "
+        "out there, and its source record goes to the job's quarantine topic",
     )
     max_future: LatestTime | None = Field(
         default=None,

@@ -19,7 +19,6 @@ from statelib.operators.base import (
     WindowedOperator,
 )
 from statelib.operators.mappers.function_errors import UserFunctionError
-from statelib.operators.processors.operator import ProcessOperator
 from statelib.operators.suppress.operator import RunningSuppress
 from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
 from statelib.records.batch import Batch, Uptake, concat_in_order
@@ -395,8 +394,7 @@ class Graph:
         first, batches = inputs[0], tuple(passing.batch for passing in inputs)
         uptake, errors, metrics = first.numbering.uptake, self._tolerant(), self.metrics[node.name]
         operator = self.operators[node.name]
-        if isinstance(operator, ProcessOperator):
-            operator.on_failure = errors.of_processor(node.name, uptake, metrics) if errors else None
+        self._contexts[node.name].on_failure = errors.of_node(node.name, uptake, metrics) if errors else None
         with self.placing(node.name, uptake):
             try:
                 batch = operator.process(batches, uptake)

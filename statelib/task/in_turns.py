@@ -180,9 +180,9 @@ class InTurns:
         self._numbering = together[0].numbering
         self._uptake = cast("UptakeOfVisits", self._numbering.uptake)
         self._visits = Visits(self._uptake, self._topics)
-        for name, operator in self._operators.items():
-            if isinstance(operator, ProcessOperator):
-                operator.on_failure = errors.of_processor(name, self._uptake, self._metrics[name]) if errors else None
+        for name in self._operators:
+            on_failure = errors.of_node(name, self._uptake, self._metrics[name]) if errors else None
+            self._contexts[name].on_failure = on_failure
         if self._processors:
             self._processors[0].begin_clock(Visits(task, self._topics))
         self._leaving = {

@@ -4,10 +4,10 @@ Such a record is left out where its function fails: at that node and below it, a
 ``LogAndContinueProcessingExceptionHandler``. The source record that caused it goes to the job's quarantine topic, with
 the node and what was raised (KIP-1034's dead letter queue).
 
-That holds for nodes that call functions before they do anything (`statelib.operators.base.CallingFirst`): steps without
-state, and tables that are made of one other. What a custom processor has put and forwarded before it failed stays, as
-with Kafka Streams. A function that fails inside a join or an aggregation, or in a scheduled call, ends the run: what
-the node has done for the record before could not be taken back, or there is no record.
+What a node has put and forwarded for the record before it failed stays, as there. Nodes that call functions before they
+do anything (`statelib.operators.base.CallingFirst`) are called again without such records. Custom processors, joins and
+aggregations leave them out themselves, and tell of them (`OperatorContext.on_failure`). A scheduled call that fails is
+counted: there is no record.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from statelib.task.numbering import Passing, in_task
+from statelib.operators.asking import failing_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.operators.mappers.function_errors import UserFunctionError
-    from statelib.operators.processors.visits import Visit
-    from statelib.records.batch import Batch, Uptake
+    from statelib.operators.mappers.function_errors import OnFailure, UserFunctionError
+    from statelib.records.batch import Uptake
+    from statelib.task.numbering import Passing
     from statelib.task.quarantine import Quarantine
     from statelib.task.source_records import Records
     from statelib.task.work import TaskWork
@@ -70,49 +70,35 @@ class ProcessingErrors:
         Raises:
             UserFunctionError: ``error``: it is not known for which, or it fails for none of them alone.
         """
-        fails = _rows_that_fail(given.batch, error)
-        if not fails.any():
+        batch = given.batch
+        found = failing_records(error, len(batch))
+        if not found:
             raise error
-        failed = replace(given, batch=given.batch.filter(fails))
-        metrics.records_in += len(failed.batch)
-        metrics.drop("quarantined", len(failed.batch))
-        self._set_aside(in_task(failed).sequence, f"{node}: {error.what}")
-        return replace(given, batch=given.batch.filter(~fails))
+        metrics.records_in += len(found)
+        left_out = self.of_node(node, given.numbering.uptake, metrics)
+        for row, what in found.items():
+            left_out(int(batch.sequence[row]), what)
+        return replace(given, batch=batch.take(np.setdiff1d(np.arange(len(batch)), [*found])))
 
-    def of_processor(
-        self, node: str, uptake: Uptake, metrics: NodeMetrics
-    ) -> Callable[[UserFunctionError, Visit], None]:
-        """What a custom processor tells of a record for which it fails.
+    def of_node(self, node: str, uptake: Uptake, metrics: NodeMetrics) -> OnFailure:
+        """What a node tells of a record for which it fails: it is counted, and its source record set aside.
 
         Args:
-            node: The processor.
-            uptake: What its visits are numbered in.
-            metrics: The processor's.
+            node: The node.
+            uptake: What its records are numbered in.
+            metrics: The node's.
         """
 
-        def failed(error: UserFunctionError, visit: Visit) -> None:
+        def failed(sequence: int, what: str) -> None:
             metrics.drop("quarantined", 1)
-            self._set_aside(np.array([uptake.cause_of(visit.sequence)]), f"{node}: {error.what}")
+            self._set_aside(uptake.cause_of(sequence), f"{node}: {what}")
 
         return failed
 
-    def _set_aside(self, causes: NDArray[np.int64], reason: str) -> None:
-        """Sets source records aside.
-
-        Args:
-            causes: int64: their sequences in the task, ascending; one that has caused several is there as often.
-            reason: Where and why.
-        """
-        for row in (causes - self._uptake.first_sequence).tolist():
-            source = int(self._uptake.source[row])
-            place = int(np.searchsorted(self._ranks[source], row))
-            records = self._parts[source].slice(place, place + 1)
-            self._quarantine.add_failed(self._topics[source], int(self._uptake.partition[row]), records, reason)
-
-
-def _rows_that_fail(batch: Batch, error: UserFunctionError) -> NDArray[np.bool_]:
-    """bool, one a record: for which of those that a node got its function fails; none: that cannot be found out."""
-    fails = np.zeros(len(batch), np.bool_)
-    if error.failing is not None and error.failing.of == len(batch):
-        fails[error.failing.rows()] = True
-    return fails
+    def _set_aside(self, cause: int, reason: str) -> None:
+        """Sets the source record of a sequence in the task aside; it may be the second time."""
+        row = cause - self._uptake.first_sequence
+        source = int(self._uptake.source[row])
+        place = int(np.searchsorted(self._ranks[source], row))
+        records = self._parts[source].slice(place, place + 1)
+        self._quarantine.add_failed(self._topics[source], int(self._uptake.partition[row]), records, reason)

@@ -95,7 +95,7 @@ class TopologyTestDriver(KafkasNames):
         partitions: The number of partitions of each input topic.
         on_bad_record: As the setting: a record that cannot be used ends a replay, or can be read with
             `read_quarantined_records`.
-        on_processing_error: As the setting: the same for records for which a function of a step without state fails.
+        on_processing_error: As the setting: the same for records for which a function fails.
 
     Raises:
         ConfigurationError: Another driver has used the folder: this one would go on with its topics and state.

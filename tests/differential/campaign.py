@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("--kafka", help="a version of Kafka Streams; if left out, that of streams-driver/pom.xml")
     options.add_argument("--most", type=int, default=5, help="how many differences are made small and shown")
     options.add_argument("--processes", type=int, default=1, help="how many do it, each a part of the programs")
+    options.add_argument("--failing", type=float, default=0.1, help="how many programs have functions that fail")
     given = options.parse_args(arguments)
     first = secrets.randbelow(1 << 31) if given.seed is None else given.seed
     if "TMPDIR" not in os.environ and _MEMORY.is_dir():
@@ -54,16 +55,22 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder, KafkaStreams(Path(folder), given.kafka) as kafka:
         for seed in range(first, first + given.programs):
             by_slices = given.every_slice > 0 and seed % given.every_slice == 0
-            found = difference(program_of(seed), kafka, ways=3, by_slices=by_slices)
+            found = difference(program_of(seed, failing=given.failing), kafka, ways=3, by_slices=by_slices)
             if found is not None:
                 different.append(seed)
                 shown = smallest(found, kafka) if len(different) <= given.most else found
                 print(f"\nprogram {seed}: {shown}", flush=True)
-            closing = difference(closing_of(seed), kafka, ways=3) if seed % _CLOSING_EVERY == 0 else None
+            closing = (
+                difference(closing_of(seed, failing=given.failing), kafka, ways=3)
+                if seed % _CLOSING_EVERY == 0
+                else None
+            )
             if closing is not None:
                 different.append(seed)
                 print(f"\nclosing windows of {seed}: {smallest(closing, kafka)}", flush=True)
-            optimized = optimizing_difference(seed, kafka) if seed % _CLOSING_EVERY == 0 else None
+            optimized = (
+                optimizing_difference(seed, kafka, failing=given.failing) if seed % _CLOSING_EVERY == 0 else None
+            )
             if optimized is not None:
                 different.append(seed)
                 print(f"\noptimising of {seed}: {smallest(optimized, kafka)}", flush=True)

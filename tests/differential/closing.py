@@ -17,8 +17,14 @@ _KEYS = ("a", "b", "ab", None)
 _STEPS_OF_TIME = (0, 0, 1, 1, 2, 5, 6, 8, 12, 20, 23, 60, 200)
 
 
-def program_of(seed: int, *, records: int = 25) -> Program:
-    """The program of a seed; ``records``: the most."""
+def program_of(seed: int, *, records: int = 25, failing: float = 0.1) -> Program:
+    """The program of a seed.
+
+    Args:
+        seed: Any number.
+        records: The most.
+        failing: How many programs have functions that fail for some records.
+    """
     rng = Random(f"closing {seed}")
     scale = rng.choice([1, 1, 1, 10_000, 60_000])
     steps: list[Step] = [{"op": "stream", "topic": "t0"}]
@@ -35,7 +41,12 @@ def program_of(seed: int, *, records: int = 25) -> Program:
         steps.append({"op": "group_by", "of": len(steps) - 1, "function": again, "shift": 0})
     steps.append({"op": "to_stream", "of": len(steps) - 1})
     steps.append({"op": "to", "of": len(steps) - 1, "topic": "out"})
-    return Program(tuple(steps), _records(rng, scale, records), rocksdb=True)
+    rows = _records(rng, scale, records)
+    if rng.random() < failing:
+        for step in steps:
+            if "function" in step:
+                step["fails"] = True
+    return Program(tuple(steps), rows, rocksdb=True)
 
 
 def _windows(rng: Random, scale: int) -> dict[str, Any]:

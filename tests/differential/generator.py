@@ -19,8 +19,8 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
 - left joins by a windowed foreign key: Kafka Streams cannot serialize one that is null;
 - versioned tables whose streams are cogrouped: Kafka Streams takes the result for versioned;
 - joins of a windowed table that was cogrouped: Kafka Streams cannot look into it (``KTablePassThrough``), here one can;
-- functions that fail for a table without a store where there are joins, which call them again for what they look up: a
-  run ends there;
+- functions that fail for what an update replaces, above a suppressed table or between a versioned one and a filter that
+  has a store: Kafka Streams always asks them for that;
 - caches, and the time at which results without a match are looked for (a setting: at once).
 """
 
@@ -57,16 +57,20 @@ _MORE_OF_SOME: list[dict[Callable[[Making], bool], int]] = [{}, {}, {}, {}, {}, 
 """What is tried more often in some programs."""
 
 
-_MAY_FAIL = {"map_values", "named", "process", "add_processor"}
+_MAY_FAIL = {
+    "map_values", "named", "process", "add_processor", "table_join", "stream_table_join", "global_join",
+    "foreign_key_join", "stream_join", "group_by", "aggregate", "windowed", "cogroup", "cogroup_windowed",
+}  # fmt: skip
 
 
-def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
+def program_of(seed: int, *, steps: int = 9, records: int = 18, failing: float = 0.1) -> Program:
     """The program of a seed.
 
     Args:
         seed: Any number.
         steps: The most, without the ends.
         records: The most.
+        failing: How many programs have functions that fail.
     """
     rng = Random(f"program {seed}")
     making = Making(rng)
@@ -75,7 +79,7 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18) -> Program:
     else:
         _describe(making, steps)
     _by_wall_clock(making)
-    _failing(making)
+    _failing(making, failing)
     _extracting(making, Random(f"extractors {seed}"))
     _by_patterns(making, Random(f"patterns {seed}"))
     _by_partitioners(making, Random(f"partitioners {seed}"))
@@ -137,14 +141,14 @@ def _by_wall_clock(making: Making) -> None:
             step["by_wall_clock"] = True
 
 
-def _failing(making: Making) -> None:
-    """Lets functions of some steps fail for some records, in a tenth of the programs: these go on without them."""
-    if making.rng.random() < 0.1:
-        are_looked_into = any(step["op"].endswith("_join") or "table" in step for step in making.steps)
-        tables = {made.step for made in making.pool if made.kind != "stream"}
+def _failing(making: Making, share: float) -> None:
+    """Lets functions of some steps fail for some records, in a share of the programs: these go on without them."""
+    if making.rng.random() < share:
+        asks = any(step["op"].startswith("suppress") or "retention" in step for step in making.steps)
+        tables = {made.step for made in making.pool if made.kind == "table"}
         for number, step in enumerate(making.steps):
-            by_join = are_looked_into and number in tables and "store" not in step
-            if step["op"] in _MAY_FAIL and not by_join and making.rng.random() < 0.5:
+            of_old_values = asks and number in tables and step["op"] in {"map_values", "table_join"}
+            if step["op"] in _MAY_FAIL and not of_old_values and making.rng.random() < 0.5:
                 step["fails"] = True
 
 

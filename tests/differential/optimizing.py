@@ -22,18 +22,34 @@ _CANNOT = "Kafka Streams cannot merge these repartition topics"
 _BOUNDS = [(0, 0), (0, 10), (10, 0), (10, 10), (10, -5), (-5, 10)]
 
 
-def program_of(seed: int, *, records: int = 25) -> Program:
-    """The program of a seed; ``records``: the most."""
+_MAY_FAIL = {"map_values", "stream_join", "aggregate", "windowed"}
+
+
+def program_of(seed: int, *, records: int = 25, failing: float = 0.1) -> Program:
+    """The program of a seed.
+
+    Args:
+        seed: Any number.
+        records: The most.
+        failing: How many programs have functions that fail for some records.
+    """
     rng = Random(f"optimizing {seed}")
     making = _Making(rng)
     making.describe()
+    fails = Random(f"failing {seed}")
+    if fails.random() < failing:
+        for step in making.steps:
+            if step["op"] in _MAY_FAIL and fails.random() < 0.5:
+                step["fails"] = True
     setting = rng.choice(["all", "all", "merge.repartition.topics", "single.store.self.join"])
     return Program(tuple(making.steps), _records(rng, records), rocksdb=True, optimization=setting)
 
 
-def difference_of(seed: int, kafka: KafkaStreams, *, by_slices: bool = False) -> Difference | None:
+def difference_of(
+    seed: int, kafka: KafkaStreams, *, by_slices: bool = False, failing: float = 0.1
+) -> Difference | None:
     """What differs of the program of a seed, if anything does. What Kafka Streams cannot merge is refused here."""
-    program = program_of(seed)
+    program = program_of(seed, failing=failing)
     found = difference(program, kafka, ways=3, by_slices=by_slices)
     if found is not None and found.here is None and "null keyChangingChild" in found.kafka:
         try:

@@ -53,6 +53,9 @@ class Telling(Processor):
 
     def _tick(self, timestamp_ms: int) -> None:
         self._context.forward(Record("a", self._kept("a", f"t{timestamp_ms}", timestamp_ms), timestamp_ms))
+        if "fails" in self._step:
+            functions.fail_for_some(f"t{timestamp_ms}")
+            self._context.forward(Record("b", self._kept("b", f"u{timestamp_ms}", timestamp_ms), timestamp_ms))
 
     def process(self, record: Record) -> None:
         for number, child in enumerate(self._step["forwards"]):

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     )
     from tests.differential.program import Program, Step
 
-_JOINER = per_record(functions.joined, pa.string(), "left", "right")
 _WINDOWED = pa.struct([("key", pa.string()), ("window_start", pa.int64()), ("window_end", pa.int64())])
 _PIECES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 
@@ -127,21 +126,27 @@ class _Building:
             case "count":
                 return grouped.count(*_store(step))
             case "reduce":
-                return grouped.reduce(functions.added, functions.taken, *_store(step))
+                return grouped.reduce(_reducer(step, functions.added), _reducer(step, functions.taken), *_store(step))
             case _:
-                return grouped.aggregate_with(lambda: "0", _adder, _subtractor, pa.string(), *_store(step))
+                return grouped.aggregate_with(
+                    lambda: "0",
+                    _aggregator(step, functions.added),
+                    _aggregator(step, functions.taken),
+                    pa.string(),
+                    *_store(step),
+                )
 
     def _table_join(self, step: Step) -> KTable:
         left = self._of(step)
         join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[step["how"]]
-        return join(self._made[step["with"]], _JOINER, **_kept(step))
+        return join(self._made[step["with"]], _joiner(step), **_kept(step))
 
     def _foreign_key_join(self, step: Step) -> KTable:
         left = self._of(step)
         join = {"inner": left.join, "left": left.left_join}[step["how"]]
         foreign_key = _foreign_key(step)
         named = {} if "partitioned" not in step else {"named": _partitioned(step["partitioned"])}
-        return join(self._made[step["with"]], _JOINER, **named, **_kept(step), foreign_key=foreign_key)
+        return join(self._made[step["with"]], _joiner(step), **named, **_kept(step), foreign_key=foreign_key)
 
     def _suppress(self, step: Step) -> Any:
         buffer = BufferConfig.unbounded()
@@ -226,9 +231,11 @@ class _Building:
             case "count":
                 return grouped.count(*_store(step))
             case "reduce":
-                return grouped.reduce(functions.added, *_store(step))
+                return grouped.reduce(_reducer(step, functions.added), *_store(step))
             case _:
-                return grouped.aggregate_with(lambda: "0", _adder, pa.string(), *_store(step))
+                return grouped.aggregate_with(
+                    lambda: "0", _aggregator(step, functions.added), pa.string(), *_store(step)
+                )
 
     def _windowed(self, step: Step) -> WindowedKTable:
         windows = _windows(step["windows"])
@@ -239,23 +246,30 @@ class _Building:
             case "count":
                 return grouped.count(*_kept_for(step))
             case "reduce":
-                return grouped.reduce(functions.added, *_kept_for(step))
-        merger = [_merger] if isinstance(windows, SessionWindows) else []
-        return grouped.aggregate_with(lambda: "0", _adder, *merger, pa.string(), *_kept_for(step))
+                return grouped.reduce(_reducer(step, functions.added), *_kept_for(step))
+        merger = [_merger(step)] if isinstance(windows, SessionWindows) else []
+        return grouped.aggregate_with(
+            lambda: "0", _aggregator(step, functions.added), *merger, pa.string(), *_kept_for(step)
+        )
 
     def _cogroup(self, step: Step) -> KTable:
         return self._cogrouped(self._cogroup_of(step), step)
 
     def _cogroup_windowed(self, step: Step) -> WindowedKTable:
         windows = _windows(step["windows"])
-        merger = [_merger] if isinstance(windows, SessionWindows) else []
+        merger = [_merger(step)] if isinstance(windows, SessionWindows) else []
         return self._cogrouped(self._cogroup_of(step).windowed_by(windows), step, *merger)
 
     def _cogroup_of(self, step: Step) -> CogroupedKStream:
         counts = step["function"] == "counts"
-        cogrouped = self._of(step).group_by_key().cogroup({"first": count()} if counts else _adder)
+        cogrouped = (
+            self._of(step).group_by_key().cogroup({"first": count()} if counts else _aggregator(step, functions.added))
+        )
         if "with" in step:
-            cogrouped.cogroup(self._made[step["with"]].group_by_key(), {"second": count()} if counts else _taker)
+            cogrouped.cogroup(
+                self._made[step["with"]].group_by_key(),
+                {"second": count()} if counts else _aggregator(step, functions.taken),
+            )
         return cogrouped
 
     @staticmethod
@@ -269,12 +283,12 @@ class _Building:
         join = {"inner": stream.join, "left": stream.left_join, "outer": stream.outer_join}[step["how"]]
         before, after = step["before"], step["after"]
         windows = JoinWindows.of_time_difference_and_grace(_ms(max(before, after)), _ms(step["grace"]))
-        return join(self._made[step["with"]], _JOINER, windows.before(_ms(before)).after(_ms(after)))
+        return join(self._made[step["with"]], _joiner(step), windows.before(_ms(before)).after(_ms(after)))
 
     def _stream_table_join(self, step: Step) -> KStream:
         stream: KStream = self._of(step)
         join = {"inner": stream.join, "left": stream.left_join}[step["how"]]
-        return join(self._made[step["with"]], _JOINER)
+        return join(self._made[step["with"]], _joiner(step))
 
     def _global_join(self, step: Step) -> KStream:
         stream: KStream = self._of(step)
@@ -283,7 +297,7 @@ class _Building:
         if not step.get("of_key"):
             shift, none = step["shift"], step["none"]
             key = per_record(lambda value: functions.key_or_none(value, shift, none), pa.string(), "value")
-        return join(self._made[step["with"]], key, _JOINER)
+        return join(self._made[step["with"]], key, _joiner(step))
 
     # --- ends ----------------------------------------------------------------------------------------------------
 
@@ -380,21 +394,20 @@ def _passes(step: Step) -> Any:
     return per_record(lambda value: functions.passes(value, modulus, rest), pa.bool_(), "value")
 
 
-def _adder(key: Any, value: Any, aggregate: Any) -> str:
-    del key
-    return functions.added(aggregate, value)
+def _joiner(step: Step) -> Any:
+    return per_record(
+        lambda left, right: functions.checked(step, functions.joined(left, right)), pa.string(), "left", "right"
+    )
 
 
-def _taker(key: Any, value: Any, aggregate: Any) -> str:
-    del key
-    return functions.taken(aggregate, value)
+def _reducer(step: Step, function: Callable[[Any, Any], str]) -> Any:
+    return lambda aggregate, value: functions.checked(step, function(aggregate, value))
 
 
-def _merger(key: Any, one: Any, other: Any) -> str:
-    del key
-    return functions.merged(one, other)
+def _aggregator(step: Step, function: Callable[[Any, Any], str]) -> Any:
+    """Of key, value and aggregate."""
+    return lambda _key, value, aggregate: functions.checked(step, function(aggregate, value))
 
 
-def _subtractor(key: Any, value: Any, aggregate: Any) -> str:
-    del key
-    return functions.taken(aggregate, value)
+def _merger(step: Step) -> Any:
+    return lambda _key, one, other: functions.checked(step, functions.merged(one, other))

@@ -61,7 +61,7 @@ class _LeftOut(ProcessingErrors):
     def __init__(self) -> None:
         """There is nothing to keep."""
 
-    def _set_aside(self, causes: NDArray[np.int64], reason: str) -> None:
+    def _set_aside(self, cause: int, reason: str) -> None:
         pass
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from statelib import ConfigurationError, Processor
+from statelib.commits.layout import quarantine_topic
 from statelib.operators.mappers.mapping import Function, Mapper
 from statelib.operators.processors.definition import FixedKeyProcessor
 from statelib.topology import Processor as ProcessorNode
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 KNOWS_NO_RECORD = {"initializer"}
 """Functions that are asked before there is a record, for the type of what they give."""
+ANSWERS = {"ForeignKeyJoin.joined.joiner"}
+"""What it forwards belongs to other partitions than the task's, and cannot go to a sink as it is."""
 NOT_OF_THE_USER = {"shared", "of_all", "stores", "windows", "arrow_type", "key_type", "value_type"}
 
 
@@ -157,3 +160,22 @@ def test_a_function_that_fails(tmp_path: Path, kind: str) -> None:
         assert place["topic"] in {node.topic for node in topology.nodes if isinstance(node, Source)}
         assert place["partition"] in range(PARTITIONS)
         assert isinstance(place["offset"], int)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "kind", [kind for kind in SLOTS if SLOTS[kind].path[-1] not in KNOWS_NO_RECORD and kind not in ANSWERS]
+)
+def test_a_function_that_fails_sets_records_aside(tmp_path: Path, kind: str) -> None:
+    slot = SLOTS[kind]
+    topology = reduced(surface(), slot)
+    pipeline = Pipeline(tmp_path, topology, on_processing_error="quarantine", batch_records=50)
+    for topic in topology.source_topics:
+        pipeline.archive(topic, RECORDS[topic], TYPES, PARTITIONS)
+    staged = pipeline.run()
+    aside = pipeline.output_if_present(quarantine_topic("job"))
+    assert {row[3]["reason"].partition(": ")[0] for row in aside} == {slot.node}
+    assert all("failed: Planned: by the test" in row[3]["reason"] for row in aside)
+    nodes = [node for task in staged.tasks for node in task.metrics.values()]
+    assert sum(node.dropped.get("quarantined", 0) for node in nodes) == len(aside)
+    assert [node for node in nodes if node.unaccounted] == []

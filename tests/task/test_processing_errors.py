@@ -32,7 +32,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib import KStream, ProcessorContext
+    from statelib import ProcessorContext
     from statelib.topology import Topology
 
 TYPES = (pa.string(), pa.int64())
@@ -184,30 +184,6 @@ def test_of_several_results_of_a_record_only_the_one_fails_for_which_the_functio
     assert [row[3] for row in pipeline.output("b-3")] == [3, 3]
     assert [row[3] for row in pipeline.output("b-6")] == [6, 6]
     assert sorted(row[3]["reason"].partition(":")[0] for row in quarantined(pipeline)) == ["b-", "b-", "odd"]
-
-
-def joined(stream: KStream, builder: StreamsBuilder) -> KStream:
-    return stream.join(builder.table("table"), per_record(fails, pa.int64(), "left", "right"))
-
-
-def aggregated(stream: KStream, builder: StreamsBuilder) -> KStream:
-    del builder
-    return stream.group_by_key().reduce(fails).to_stream()
-
-
-def fails(left: int, right: int) -> int:
-    raise ValueError(f"{left} and {right}")
-
-
-@pytest.mark.parametrize("step", [joined, aggregated])
-def test_a_function_of_a_step_with_state_ends_the_run(tmp_path: Path, step: Any) -> None:
-    builder = StreamsBuilder("app")
-    step(builder.stream("in"), builder).to("out")
-    pipeline = Pipeline(tmp_path, builder.build(), on_processing_error="quarantine")
-    pipeline.archive("in", [("a", 1, 1_000), ("a", 2, 2_000)], TYPES)
-    pipeline.archive("table", [("a", 1, 500)], TYPES)
-    with pytest.raises(ConfigurationError, match="ValueError"):
-        pipeline.run()
 
 
 class Counting(Processor):

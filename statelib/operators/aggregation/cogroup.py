@@ -17,6 +17,7 @@ from statelib.columns.stream_time import keyed_stream_time
 from statelib.operators.aggregation.sql_functions import inputs_of
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_types import check_types, with_keys_of_one_type
+from statelib.operators.mappers.function_errors import among
 from statelib.operators.mappers.python_values import items_of
 from statelib.records.batch import Batch, concat_in_order
 
@@ -76,7 +77,9 @@ def inputs_of_streams(
         back = np.zeros(len(batch), dtype=np.int64)
         back[rows] = np.arange(len(rows))
         indices = pa.array(back, mask=streams_of(batch) != stream)
-        for place, (of, by) in zip(places, inputs_of([functions[at] for at in places], own, node), strict=True):
+        with among(streams_of(batch) == stream):
+            columns = inputs_of([functions[at] for at in places], own, node)
+        for place, (of, by) in zip(places, columns, strict=True):
             counted = pa.repeat(True, len(own)) if of is None else of  # as if the function had a condition
             seen[place] = counted.take(indices), None if by is None else by.take(indices)
     return [seen[place] for place in range(len(functions))]

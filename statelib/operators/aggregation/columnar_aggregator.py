@@ -10,7 +10,7 @@ from statelib.columns.arrow_buffers import fixed_width
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.accumulators.collecting import CollectAccumulator
 from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS, Inputs, Updates
-from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.aggregator import NONE_FAILED, NONE_REMOVED
 from statelib.operators.aggregation.cogroup import inputs_of_streams
 from statelib.operators.aggregation.function_accumulators import accumulators
 from statelib.operators.aggregation.function_states import by_function, names_of, shown
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.aggregation.accumulators.numbers import Accumulator
     from statelib.operators.aggregation.sql_functions import Aggregation
+    from statelib.operators.mappers.function_errors import OnFailure
     from statelib.records.batch import Batch
 
 
@@ -49,6 +50,7 @@ class ColumnarAggregator:
     """
 
     may_remove = False
+    failed = NONE_FAILED
 
     def __init__(
         self,
@@ -74,8 +76,9 @@ class ColumnarAggregator:
         """See `Aggregator`: unless it is a struct, or a count."""
         return any(name is None and not function.is_count for name, function in self._functions)
 
-    def prepare(self, batch: Batch) -> None:
-        """See `Aggregator`."""
+    def prepare(self, batch: Batch, on_failure: OnFailure | None = None) -> None:
+        """See `Aggregator`: mappers are called before anything is done."""
+        del on_failure
         functions = [function for _, function in self._functions]
         if self._streams:
             columns = inputs_of_streams(functions, self._streams, batch, self._node)

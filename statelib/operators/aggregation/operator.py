@@ -24,6 +24,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.operators.aggregation.accumulators.kernel import latest_timestamp
+from statelib.operators.aggregation.aggregator import prepared, walked
 from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.cogroup import CogroupedStreams
 from statelib.operators.aggregation.definition import count_of_streams, fields_of_aggregator
@@ -132,18 +133,20 @@ class RunningKeyAggregate:
         self._slots = KeySlots()
         self._timestamp = np.empty(0, dtype=np.int64)
         self._loaded = 0  # how many slots have been looked up in the store
+        self._failed = np.empty(0, dtype=np.int64)  # records of the last batch for which a function has failed
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One change for each record or change that is aggregated."""
         batch = unpacked(inputs[0]) if self._spec.of_table else self._streams.taken_up(inputs)
+        batch = prepared(self._aggregator, batch, self._context)  # of no records too: they have types
         codes = key_codes(batch, self._context)
         wanted = codes != NULL_KEY
         if not self._spec.of_table:
             wanted &= self._streams.has_value(batch)
-        self._aggregator.prepare(batch)  # of no records too: they have types
         rows = np.flatnonzero(wanted)
         slots = self._slots.find(codes[rows])
         self._reserve_and_load()
+        self._failed = rows[:0]
         made = [self._aggregate(batch, rows[part], slots[part]) for part in self._parts(batch.timestamp[rows])]
         updates = self._together(made)
         self._account(batch, codes, wanted, updates, uptake)
@@ -215,21 +218,23 @@ class RunningKeyAggregate:
                 count=len(self._slots),
                 initial_of_new=self._context.semantics != "kip" and not self._spec.of_table,
             )
-        value, _ = self._aggregator.walk(rows, slots, remembers=self._remembers)
+        made = walked(self._aggregator, rows, slots, priors, remembers=self._remembers)
+        self._failed = np.append(self._failed, made.failed_rows)
+        rows, slots, value = made.rows, made.slots, made.result
         removed = ~valid_of(value) if value.null_count else _NOTHING_REMOVED
         timestamp = np.empty(len(rows), dtype=np.int64)
         latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
-        updates = _Updates(rows, timestamp, value, priors and priors(value, removed), None)
+        updates = _Updates(rows, timestamp, value, made.prior, None)
         if isinstance(self._store, PlainAggregateStore):
             if self._changelog is not None:
-                kept = states(self._aggregator.walked(), removed)
+                kept = states(made.rows_to_store, removed)
                 since = np.where(valid_of(kept), timestamp, batch.timestamp[rows])
                 self._changelog.add(self._context.keys.take(self._slots.key_code[slots]), kept, since)
             return updates
         versions = replace(
             batch.take(rows),
             key_code=self._slots.key_code[slots],
-            value=states(self._aggregator.walked(), removed),
+            value=states(made.rows_to_store, removed),
             timestamp=timestamp,
         )
         changes, refused, _ = self._store.put(versions)
@@ -269,7 +274,7 @@ class RunningKeyAggregate:
         metrics.drop("null-key", null_key)
         metrics.drop("null-value", len(batch) - int(np.count_nonzero(wanted)) - null_key)
         refused = wanted.copy()
-        refused[updates.rows] = False
+        refused[updates.rows] = refused[self._failed] = False
         self._streams.drop_late(
             batch, np.flatnonzero(refused), uptake, self._store.clock - batch.timestamp,
             reason="older than the history retention", clock="store_time", account="refused",

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.errors.kinds import InternalError
 from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS
 from statelib.operators.aggregation.accumulators.kernel import NO_ROW, NO_SLOT
-from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.aggregator import NONE_FAILED, NONE_REMOVED
 from statelib.operators.aggregation.cogroup import items_of_streams
-from statelib.operators.mappers.function_errors import calling
-from statelib.operators.mappers.python_values import column_of, copier_of, items_of, own, python_keys
+from statelib.operators.mappers.function_errors import UserFunctionError, calling
+from statelib.operators.mappers.python_values import as_it_is, column_of, copier_of, items_of, own, python_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    import numpy as np
     from numpy.typing import NDArray
 
+    from statelib.operators.mappers.function_errors import OnFailure
     from statelib.records.batch import Batch
 
 _BYTES_OF_AN_OBJECT = 64
@@ -43,6 +44,7 @@ class PerRecordAggregator:
 
     may_remove = True
     may_be_null = True
+    failed = NONE_FAILED
 
     def __init__(
         self,
@@ -65,6 +67,12 @@ class PerRecordAggregator:
         self._aggregates: list[object] = []
         self._walked: pa.Array | None = None
         self._batch: Batch | None = None
+        self._on_failure: OnFailure | None = None
+        self._before_walk: list[tuple[int, object]] = []
+        self.failed_at = 0
+        """If the last walk has raised an error of a function's: its place among the updates."""
+        self.failed_merging = False
+        """And whether it was one that merges, or gives the initial aggregate of a merge."""
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -76,9 +84,9 @@ class PerRecordAggregator:
         """See `Aggregator`."""
         return self._type or pa.null()
 
-    def prepare(self, batch: Batch) -> None:
+    def prepare(self, batch: Batch, on_failure: OnFailure | None = None) -> None:
         """See `Aggregator`."""
-        self._batch = batch
+        self._batch, self._on_failure = batch, on_failure
         self._type = self._type or batch.value.type
 
     def reserve(self, slots: int) -> None:
@@ -144,46 +152,104 @@ class PerRecordAggregator:
         values = items_of_streams(batch, chosen) if self._of_streams else items_of(batch.value.take(chosen))
         results: list[object] = []
         copied_now = copier_of(self.result_type)
+        own_now = copied_now if self._on_failure is not None else as_it_is
 
         def sequence_of(update: int) -> int | None:
-            return None if update >= len(rows) or rows[update] == NO_ROW else int(batch.sequence[rows[update]])
+            return self._sequence_of(rows, update)
 
         updates = zip(rows.tolist(), keys, values, slots.tolist(), strict=True)
-        with self._calling(lambda _: sequence_of(len(results))):
-            if len(absorbed) or len(copied):
-                never = [None] * len(rows)
-                others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)
+        if len(absorbed) or len(copied):
+            never = [None] * len(rows)
+            others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)
+            self._before_walk = []
+            with self._calling(lambda _: sequence_of(len(results))):
                 for (row, key, value, slot), (merged, copy_of) in zip(updates, others, strict=True):
-                    before = self._before(key, slot, merged, copy_of)
+                    self.failed_at = len(results)
+                    self._before_walk.append((slot, self._aggregates[slot]))
+                    before = self._before(key, slot, merged, copy_of, own_now)
                     self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
                     results.append(copied_now(self._aggregates[slot]))
-            else:  # as for all but sessions and sliding windows, in two thirds of the time
-                aggregates, step, add = self._aggregates, self._step, results.append
+        else:  # as for all but sessions and sliding windows, in two thirds of the time
+            aggregates, step, add = self._aggregates, self._step, results.append
+
+            def go_on() -> None:
                 for row, key, value, slot in updates:
                     if row != NO_ROW:
-                        aggregates[slot] = step(key, value, aggregates[slot])
+                        aggregates[slot] = step(key, value, own_now(aggregates[slot]))
                     add(copied_now(aggregates[slot]))
+
+            self._each(go_on, updates, results, rows, slots)
         column = self._walked = self._column(results, sequence_of)
         return column, ~valid_of(column) if column.null_count else NONE_REMOVED
+
+    def _each(
+        self,
+        go_on: Callable[[], None],
+        updates: Iterator[object],
+        results: list[object],
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+    ) -> None:
+        """Makes updates, but none of a record for which a function has failed already.
+
+        Args:
+            go_on: Makes those that are left of ``updates``.
+            updates: A row each.
+            results: The result after each; grows.
+            rows: The record of each.
+            slots: The slot of each.
+        """
+        self.failed, copied_now = NONE_FAILED, copier_of(self.result_type)
+        while len(results) < len(rows):
+            try:
+                with self._calling(lambda _: self._sequence_of(rows, len(results))):
+                    go_on()
+            except UserFunctionError as error:
+                if self._on_failure is None or error.sequence is None:
+                    raise
+                self._on_failure(error.sequence, error.what)
+                self.failed = np.zeros(len(rows), np.bool_) if self.failed is NONE_FAILED else self.failed
+                row = rows[len(results)]
+                self.failed[len(results)] = True
+                results.append(copied_now(self._aggregates[slots[len(results)]]))
+                while len(results) < len(rows) and rows[len(results)] == row:
+                    next(updates)
+                    self.failed[len(results)] = True
+                    results.append(copied_now(self._aggregates[slots[len(results)]]))
+
+    def _sequence_of(self, rows: NDArray[np.int64], update: int) -> int | None:
+        """The sequence of the record of an update."""
+        if self._batch is None or update >= len(rows) or rows[update] == NO_ROW:
+            return None
+        return int(self._batch.sequence[rows[update]])
+
+    def undo(self) -> None:
+        """Takes back what the last walk has done, which has merged or copied."""
+        for slot, before in reversed(self._before_walk):
+            self._aggregates[slot] = before
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""
         return pa.StructArray.from_arrays([self._walked], fields=list(self.schema or ()))
 
-    def _before(self, key: object, slot: int, absorbed: int | None, copied: int | None) -> object:
-        """What a record is added to."""
+    def _before(
+        self, key: object, slot: int, absorbed: int | None, copied: int | None, own_now: Callable[[Any], Any]
+    ) -> object:
+        """What a record is added to; ``own_now``: makes it the function's own, if that may fail in the midst of it."""
         if absorbed is not None:
-            return self._merged(key, slot, absorbed)
-        return self._aggregates[slot] if copied in (None, NO_SLOT) else own(self._aggregates[copied])
+            return self._merged(key, slot, absorbed, own_now)
+        return own_now(self._aggregates[slot]) if copied in (None, NO_SLOT) else own(self._aggregates[copied])
 
-    def _merged(self, key: object, slot: int, other: int) -> object:
+    def _merged(self, key: object, slot: int, other: int, own_now: Callable[[Any], Any]) -> object:
         """For sessions; as in Kafka, the merger sees the initial aggregate first."""
         if self._merge is None:
             raise InternalError("an aggregation of sessions has no merger")
+        self.failed_merging = True
         merged = self._initial()
         for session in (slot, other):
             if session != NO_SLOT and self._aggregates[session] is not None:
-                merged = self._merge(key, merged, self._aggregates[session])
+                merged = self._merge(key, merged, own_now(self._aggregates[session]))
+        self.failed_merging = False
         return merged
 
     def memory_bytes(self) -> int:

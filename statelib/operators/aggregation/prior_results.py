@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from statelib.operators.aggregation.aggregator import Aggregator
 
+Priors: TypeAlias = "Callable[[pa.Array, NDArray[np.bool_]], pa.Array]"
+"""Gives what each update has replaced, of the result after each and of which have removed the aggregate."""
+
 
 def prior_results(
     aggregator: Aggregator,
@@ -24,7 +27,7 @@ def prior_results(
     *,
     count: int,
     initial_of_new: bool,
-) -> Callable[[pa.Array, NDArray[np.bool_]], pa.Array]:
+) -> Priors:
     """Remembers how aggregates are before updates.
 
     Args:
@@ -47,9 +50,10 @@ def prior_results(
         in_batch = previous != NO_UPDATE
         there = np.where(in_batch, True if len(removed) == 0 else ~removed[previous], was_there)
         source = np.where(in_batch, len(slots) + previous, np.arange(len(slots)))
-        choices = pa.concat_arrays([before, results, aggregator.initial()])
-        if initial_of_new:
-            return choices.take(pa.array(np.where(there, source, len(choices) - 1)))
-        return choices.take(pa.array(source, mask=~there))
+        choices = [before, results]
+        if initial_of_new and not there.all():  # not asked in vain: it may fail
+            choices.append(aggregator.initial())
+            return pa.concat_arrays(choices).take(pa.array(np.where(there, source, 2 * len(slots))))
+        return pa.concat_arrays(choices).take(pa.array(source, mask=~there))
 
     return after

@@ -19,10 +19,12 @@ from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.aggregation.accumulators.inputs import NO_SLOTS
 from statelib.operators.aggregation.accumulators.table_kernel import existence
 from statelib.operators.aggregation.accumulators.table_numbers import Changes, TableAccumulator
+from statelib.operators.aggregation.aggregator import NONE_FAILED
 from statelib.operators.aggregation.function_states import table_names_of, table_shown
 from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator
 from statelib.operators.aggregation.table_function_accumulators import table_accumulator
-from statelib.operators.mappers.python_values import copier_of, items_of, python_keys
+from statelib.operators.mappers.function_errors import among
+from statelib.operators.mappers.python_values import as_it_is, copier_of, items_of, python_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.aggregation.sql_functions import Aggregation
+    from statelib.operators.mappers.function_errors import OnFailure
     from statelib.records.batch import Batch
 
 
@@ -43,6 +46,7 @@ class ColumnarTableAggregator:
 
     may_remove = True
     may_be_null = True
+    failed = NONE_FAILED
 
     def __init__(self, functions: Sequence[tuple[str | None, Aggregation]], node: str) -> None:
         self._functions = functions
@@ -63,8 +67,9 @@ class ColumnarTableAggregator:
         """See `Aggregator`."""
         return pa.null() if self.schema is None else self.initial().type
 
-    def prepare(self, batch: Batch) -> None:
+    def prepare(self, batch: Batch, on_failure: OnFailure | None = None) -> None:
         """See `Aggregator`; the batch has prior values."""
+        del on_failure
         if batch.prior is None:
             raise InternalError("an aggregation of a table has no old values", node=self._node)
         self._has_new, self._sequence = valid_of(batch.value), batch.sequence
@@ -96,7 +101,8 @@ class ColumnarTableAggregator:
             return pc.if_else(there, True, None)
         rows = np.asarray(there)
         columns = batch.as_record_batch().filter(there)
-        of, _ = function.inputs(columns, self._node, batch.sequence[rows])
+        with among(rows):
+            of, _ = function.inputs(columns, self._node, batch.sequence[rows])
         return scatter(of, rows)
 
     def reserve(self, slots: int) -> None:
@@ -217,9 +223,9 @@ class PerChangeAggregator(PerRecordAggregator):
         self._take_back = take_back
         self._old: pa.Array | None = None
 
-    def prepare(self, batch: Batch) -> None:
+    def prepare(self, batch: Batch, on_failure: OnFailure | None = None) -> None:
         """See `Aggregator`; the batch has prior values."""
-        super().prepare(batch)
+        super().prepare(batch, on_failure)
         self._old = batch.prior
 
     def walk(
@@ -237,22 +243,23 @@ class PerChangeAggregator(PerRecordAggregator):
         if batch is None or self._old is None:
             raise InternalError("an aggregation of a table has no old values")
 
-        def sequence_of(change: int) -> int | None:
-            return None if change >= len(rows) else int(batch.sequence[rows[change]])
-
         chosen = pa.array(rows)
         columns = (items_of(column.take(chosen)) for column in (batch.value, self._old))
         changes = zip(python_keys(batch.keys, chosen), *columns, slots.tolist(), strict=True)
         results: list[object] = []
         copied_now = copier_of(self.result_type)
-        with self._calling(lambda _: sequence_of(len(results))):
+        own_now = copied_now if self._on_failure is not None else as_it_is
+
+        def go_on() -> None:
             for key, new, old, slot in changes:
-                aggregate = self._aggregates[slot]
+                aggregate = own_now(self._aggregates[slot])
                 if old is not None and aggregate is not None:
                     aggregate = self._take_back(key, old, aggregate)
                 if new is not None:
                     aggregate = self._step(key, new, aggregate)
                 self._aggregates[slot] = aggregate
                 results.append(copied_now(aggregate))
-        self._walked = self._column(results, sequence_of)
+
+        self._each(go_on, changes, results, rows, slots)
+        self._walked = self._column(results, lambda change: self._sequence_of(rows, change))
         return self._walked, ~valid_of(self._walked)

@@ -12,7 +12,7 @@ Accounts: ``forwarded``, ``duplicate``, ``null-key`` (forwarded too: no key or i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -112,6 +112,8 @@ class DeduplicateSpec:
 
 class Deduplicate:
     """The running operator: a column of entries by id code, over the store."""
+
+    calls_first: ClassVar[bool] = True
 
     def __init__(self, spec: DeduplicateSpec, context: OperatorContext) -> None:
         self._spec = spec

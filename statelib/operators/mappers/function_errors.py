@@ -7,8 +7,8 @@ record: by its sequence, of which the task knows topic, partition and offset (`s
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import place_in_user_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -26,17 +26,33 @@ FAILURES = (Exception, SystemExit)
 """What a user's function may raise; ``sys.exit()`` in one must not end a task as if all were well."""
 
 
+OnFailure: TypeAlias = "Callable[[int, str], None]"
+"""Told the sequence of a record for which a function fails, and what is said of that: it is counted, and left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failing:
     """For which of some records a function fails.
 
     Attributes:
-        rows: Finds the rows; it calls the function again.
+        what: What the function is, for the error: ``a mapper``.
+        errors: Finds the rows for which it fails, and what it raises for each; it calls the function again.
         of: How many records there are.
+        places: int64, of which of them it is asked; None: of all.
     """
 
-    rows: Callable[[], list[int]]
+    what: str
+    errors: Callable[[], Mapping[int, BaseException]]
     of: int
+    places: NDArray[np.int64] | None = None
+
+    def found(self) -> dict[int, str]:
+        """What is said of each record for which it fails, by row; empty: it fails for none of them alone."""
+        return {
+            row if self.places is None else int(self.places[row]): _text(self.what, error)
+            for row, error in self.errors().items()
+            if not isinstance(error, HindstreamError)  # as a value of another type is: it ends the run
+        }
 
 
 class UserFunctionError(ConfigurationError):
@@ -90,13 +106,10 @@ def among(chosen: NDArray[np.bool_]) -> Iterator[None]:
     try:
         yield
     except UserFunctionError as error:
-        if (of_chosen := error.failing) is not None:
-            failing_rows = of_chosen.rows
-
-            def rows() -> list[int]:
-                return np.flatnonzero(chosen)[failing_rows()].tolist()  # type: ignore[no-any-return]
-
-            error.failing = Failing(rows, len(chosen))
+        if (failing := error.failing) is not None:
+            rows = np.flatnonzero(chosen)
+            places = rows if failing.places is None else rows[failing.places]
+            error.failing = replace(failing, places=places, of=len(chosen))
         raise
 
 
@@ -113,13 +126,16 @@ def failure(
     if isinstance(error, HindstreamError):
         told = error.placed(**place)
     else:
-        text = f": {error}" if str(error) else ""
         thing = what.removeprefix("a ").removeprefix("an ")
         step = f"fix the {thing}, or filter such records out before it"
-        told = UserFunctionError(f"{what} failed: {type(error).__name__}{text}", next_step=step, **place)
+        told = UserFunctionError(_text(what, error), next_step=step, **place)
     if told.sequence is None:
         told.sequence = sequence
     return told
+
+
+def _text(what: str, error: BaseException) -> str:
+    return f"{what} failed: {type(error).__name__}{f': {error}' if str(error) else ''}"
 
 
 def first_that_fails(
@@ -143,14 +159,14 @@ def first_that_fails(
     return row
 
 
-def all_that_fail(call: Callable[[pa.RecordBatch], object], columns: pa.RecordBatch) -> list[int]:
-    """All rows that a function of a batch fails for, whatever it raises, when it is called for each alone.
+def all_that_fail(call: Callable[[pa.RecordBatch], object], columns: pa.RecordBatch) -> dict[int, BaseException]:
+    """All rows that a function of a batch fails for, when it is called for each alone, and what it raises then.
 
     Args:
         call: The function. It is called with parts, of many rows as long as it fails for none of them.
         columns: What it has failed for.
     """
-    failing: list[int] = []
+    failing: dict[int, BaseException] = {}
     start, size = 0, columns.num_rows
     while start < columns.num_rows:
         part = columns.slice(start, min(size, columns.num_rows - start))
@@ -158,7 +174,9 @@ def all_that_fail(call: Callable[[pa.RecordBatch], object], columns: pa.RecordBa
         if row is None:
             start, size = start + part.num_rows, 2 * size
         else:
-            failing.append(start + row)
+            error = _raised(call, part.slice(row, 1))
+            if error is not None:
+                failing[start + row] = error
             start, size = start + row + 1, max(1, row // 2)
     return failing
 

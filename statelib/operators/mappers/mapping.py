@@ -320,7 +320,9 @@ def evaluate(of: Mapper, columns: pa.RecordBatch, node: str, sequence: NDArray[n
         return None if row is None else int(sequence[row])
 
     functions = functions_of(of)
-    failing = None if sequence is None else Failing(lambda: all_that_fail(of.map, columns), columns.num_rows)
+    failing = (
+        None if sequence is None else Failing("a mapper", lambda: all_that_fail(of.map, columns), columns.num_rows)
+    )
     with calling("a mapper", functions, node=node, sequence=failed_for, failing=failing):
         mapped = of.map(columns)
     if len(mapped) != columns.num_rows:

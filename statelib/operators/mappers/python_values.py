@@ -65,7 +65,7 @@ def own(item: Any) -> Any:
 
 def copier_of(kind: pa.DataType) -> Callable[[Any], Any]:
     """As `own`, for what becomes a value of an Arrow type, in half the time: of most types no value can change."""
-    return _copier_of(kind) or _same
+    return _copier_of(kind) or as_it_is
 
 
 def _copier_of(kind: pa.DataType) -> Callable[[Any], Any] | None:
@@ -81,7 +81,8 @@ def _copier_of(kind: pa.DataType) -> Callable[[Any], Any] | None:
     return own if can_change else None
 
 
-def _same(item: Any) -> Any:
+def as_it_is(item: Any) -> Any:
+    """The value itself: no copy of it is needed."""
     return item
 
 

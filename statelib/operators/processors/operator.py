@@ -5,7 +5,7 @@ the processor or not, and behind all that it caused here; what it forwards carri
 written to the task's state before the next processor runs, so nothing depends on where batches end. Processors that
 share a store are visited record by record, as in Kafka Streams (`statelib.task.in_turns`).
 
-Accounts: ``processed``. Counter: ``punctuations``.
+Accounts: ``processed``. Counters: ``punctuations``, ``failed-punctuations`` (among these).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.mappers.function_errors import OnFailure
     from statelib.operators.processors.definition import (
         Cancellable,
         RecordMetadata,
@@ -73,8 +74,6 @@ class ProcessOperator(KafkasNames):
         self._logs = {name: self._log_of(name) for name in logged if name in context.changelogs}
         self._schedule_log = self._logs.get(spec.schedule_family)
         self._visit: Visit | None = None  # None in init
-        self.on_failure: Callable[[UserFunctionError, Visit], None] | None = None
-        """Told of a record for which ``process`` fails, which is left out then; None: its error ends the run."""
         self._forwarded = Forwarded(pa.null(), pa.null())
         self._addressee = np.empty(0, np.int64)
         self._deliver: Deliver = self._collect
@@ -224,19 +223,28 @@ class ProcessOperator(KafkasNames):
         try:
             self._guarded(self._processor.process, record, self._processor.process)
         except UserFunctionError as error:
-            if self.on_failure is None or error.place.get("node") != self._context.node:
+            if (on_failure := self._goes_on(error)) is None:
                 raise
-            self.on_failure(error, visit)
+            on_failure(visit.sequence, error.what)
             succeeds = False
         stores.timestamp = before
         self.log_schedule()
         return succeeds
 
     def call(self, schedule: Schedule, visit: Visit) -> None:
-        """Makes a call that has come due."""
+        """Makes a call that has come due. One that fails is counted: there is no record that could be left out."""
         self._visit, self._task.timestamp = visit, visit.stream_time
-        self._guarded(schedule.callback, visit.stream_time, schedule.callback)
+        try:
+            self._guarded(schedule.callback, visit.stream_time, schedule.callback)
+        except UserFunctionError as error:
+            if self._goes_on(error) is None:
+                raise
+            self._context.metrics.count("failed-punctuations", 1)
         self._context.metrics.count("punctuations", 1)
+
+    def _goes_on(self, error: UserFunctionError) -> OnFailure | None:
+        """What is told of a failure of the processor's own; None: the error ends the run."""
+        return self._context.on_failure if error.place.get("node") == self._context.node else None
 
     def log_of(self, store: str) -> StoreLog | None:
         """What takes the changes of a store that it uses; None: nothing does."""

@@ -11,6 +11,8 @@ from statelib.operators.aggregation.accumulators.kernel import NO_SLOT, NO_UPDAT
 from statelib.operators.sessions.slot_lists_kernel import link_stored, unlink
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 _FIRST_SLOTS = 1 << 10
@@ -94,6 +96,16 @@ class KeyedSlots:
     def have_doubled(self) -> bool:
         """Whether there are twice as many as when `keep` last chose some."""
         return self._known >= max(_COMPACT_FROM_SLOTS, 2 * self._kept)
+
+    def saved(self) -> Callable[[], None]:
+        """Remembers all windows; gives what makes them again what they are now."""
+        slots, newest, known, updates = self.known.copy(), self._newest.copy(), self._known, self._updates
+
+        def restore() -> None:
+            self._slots[:known], self._newest[:] = slots, newest
+            self._known, self._updates = known, updates
+
+        return restore
 
     def _reserve(self, slots: int) -> None:
         if slots > len(self._slots):

@@ -74,6 +74,7 @@ class RunningFinalSessionAggregate(FinalAsLoaded, RunningSessionAggregate):
     def _updates(self, batch: Batch, pieces: list[Piece]) -> Batch:
         """The final results of the sessions that the records close."""
         self._metrics.records_out -= sum(len(emissions) for emissions, _, _ in pieces)
+        self._put_off(batch)
         if self._context.semantics != "kip":
             self._overwrite()
         closed = self._closed(*self._closing).and_also(self._closed_and_joined(pieces))

@@ -24,10 +24,13 @@ import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.accumulators.kernel import NO_UPDATE
+from statelib.operators.aggregation.aggregator import prepared
 from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.cogroup import CogroupedStreams
 from statelib.operators.aggregation.definition import Aggregate, CogroupedAggregate, count_of_streams
 from statelib.operators.key_codes import key_codes
+from statelib.operators.mappers.function_errors import UserFunctionError
+from statelib.operators.sessions.attempt import Attempt
 from statelib.operators.sessions.codec import encode_keys
 from statelib.operators.sessions.kernel import EMISSION
 from statelib.operators.sessions.slot_lists_kernel import SESSION
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.changelog import Changelog
     from statelib.operators.clocks import WindowClock
     from statelib.operators.sessions.slots_kernel import Assigned
     from statelib.operators.windows.definition import SessionWindows
@@ -128,6 +132,7 @@ class RunningSessionAggregate:
             spec.seen_ms(context.semantics),
             context.clock("store_time"),
         )
+        self._failed_rows: list[int] = []  # records of the last batch for which a function has failed
         self._start_over()
 
     def _start_over(self) -> None:
@@ -137,22 +142,35 @@ class RunningSessionAggregate:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The tombstones and the new session of each record that is not too late."""
-        batch = self._streams.taken_up(inputs)
+        # Of no records too: they have types.
+        batch = prepared(self._aggregator, self._streams.taken_up(inputs), self._context)
         key_code = key_codes(batch, self._context)
-        self._aggregator.prepare(batch)  # of no records too: they have types
         self._forget_dead()
         clock = self._streams.stream_times(batch, key_code, uptake)
         self._load(key_code, batch.timestamp, clock)
-        step = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
-        pieces = []
+        step = at_once = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
+        pieces, self._failed_rows = [], []
         done = 0
         while done < len(batch):
-            some = slice(done, done + step)
+            some = slice(done, done + at_once)
             columns = (key_code[some], batch.timestamp[some], clock[some])
+            attempt = Attempt.of(self._aggregator, self._slots, self._context)
             assigned = self._slots.assign(*columns, once=self._aggregator.may_remove)
+            try:
+                piece = self._aggregate(assigned, done, batch.timestamp)
+            except UserFunctionError as error:
+                attempt.undo(error)
+                at_once = int(assigned.rows[attempt.failed_at])
+                if at_once == 0:
+                    attempt.leave_out(error)
+                    columns = (key_code, batch.timestamp, clock)
+                    pieces.append(self._left_behind(columns, done, is_merging=attempt.is_merging))
+                    self._failed_rows.append(done)
+                    done, at_once = done + 1, step
+                continue
             self._account(assigned, batch.slice(done, done + len(assigned.accepted)), key_code[some], uptake)
-            pieces.append(self._aggregate(assigned, done, batch.timestamp))
-            done += len(assigned.accepted)
+            pieces.append(piece)
+            done, at_once = done + len(assigned.accepted), step
         self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
         return self._updates(batch, pieces)
 
@@ -219,10 +237,48 @@ class RunningSessionAggregate:
         emissions["row"] += first_row
         if self._changelog is not None:
             kept = states(self._aggregator.walked(), removed).take(pa.array(emissions["update"], mask=tombstone))
-            keys = self._context.keys.take(np.ascontiguousarray(self._slots.sessions["key_code"][emissions["slot"]]))
-            bounds = (np.ascontiguousarray(emissions[name]) for name in ("start", "end"))
-            self._changelog.add(encode_keys(keys, *bounds), kept, timestamp[emissions["row"]])
+            self._log(self._changelog, emissions, kept, timestamp)
         return emissions, values, None if before is None else self._priors(emissions, before, results)
+
+    def _left_behind(
+        self, columns: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], row: int, *, is_merging: bool
+    ) -> Piece:
+        """What a record has done before a function has failed for it; gives what is forwarded of that.
+
+        The sessions that it joins are merged first, and removed if they become another one; then it is added.
+
+        Args:
+            columns: int64, of the batch's records: key code, timestamp, and the stream time at each, ms.
+            row: The record's.
+            is_merging: Whether the function merges.
+        """
+        restore, store_time = self._slots.saved(), self._slots.store_time
+        key_code, timestamp, clock = (column[row : row + 1] for column in columns)
+        assigned = self._slots.assign(key_code, timestamp, clock, once=True)
+        gone = assigned.emissions[:-1]
+        self._metrics.records_in += 1
+        self._metrics.lateness.observe(assigned.lateness)
+        if is_merging or len(gone) == 0:
+            restore()
+            gone = gone[:0]
+        else:
+            self._slots.remove(assigned.slots)
+            self._slots.store_time = store_time
+        gone["row"] += row
+        self._metrics.records_out += len(gone)
+        values = pa.nulls(len(gone), self._aggregator.result_type)
+        if self._changelog is not None:
+            kept = states(self._aggregator.dump(gone["slot"]), np.ones(len(gone), np.bool_))
+            self._log(self._changelog, gone, kept, columns[1])
+        if not self._spec.needs_prior:
+            return gone, values, None
+        return gone, values, self._priors(gone, self._aggregator.results(gone["slot"]), values[:0])
+
+    def _log(self, changelog: Changelog, emissions: NDArray[Any], kept: pa.Array, timestamp: NDArray[np.int64]) -> None:
+        """Logs what becomes of sessions; ``kept``: of each, ``timestamp``: of the records, by row, ms."""
+        keys = self._context.keys.take(np.ascontiguousarray(self._slots.sessions["key_code"][emissions["slot"]]))
+        bounds = (np.ascontiguousarray(emissions[name]) for name in ("start", "end"))
+        changelog.add(encode_keys(keys, *bounds), kept, timestamp[emissions["row"]])
 
     def _priors(self, emissions: NDArray[Any], before: pa.Array, results: pa.Array) -> pa.Array:
         """What each emission replaces: a result of this batch, or the state of its slot before it."""

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from statelib.columns.times import end_of_windows
+from statelib.operators.key_codes import key_codes
 from statelib.operators.sliding.operator import RunningSlidingAggregate, SlidingAggregate
 from statelib.operators.windows.final_results import ClosedWindows, FinalAsLoaded, store_times
 from statelib.records.key_column import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
     from statelib.operators.windows.windowed_aggregate import Piece
@@ -56,9 +59,18 @@ class RunningFinalSlidingAggregate(FinalAsLoaded, RunningSlidingAggregate):
         for some in self._store.lying(None, first_ms, end_ms) if first_ms < end_ms else ():
             self._load_keys(self._context.keys.encode(some.keys))
 
+    def _passed_by(self, batch: Batch) -> NDArray[np.bool_]:
+        """See `FinalAsLoaded`; as shipped, so is what is too late, or earlier than the time difference."""
+        windows = self._spec.windows
+        dropped = (key_codes(batch, self._context) < 0) | ~self._streams.has_value(batch)
+        dropped |= batch.timestamp + windows.time_difference_ms < self._clock - windows.grace_period_ms
+        passed_by: NDArray[np.bool_] = dropped | (batch.timestamp < windows.time_difference_ms)
+        return passed_by
+
     def _updates(self, batch: Batch, pieces: list[Piece]) -> Batch:
         """The final results of the windows that the records close."""
         self._metrics.records_out -= sum(len(updates) for updates, _, _ in pieces)
+        self._put_off(batch)
         closed = self._closed(*self._closing)
         if self._context.semantics != "kip" and len(closed):
             put = np.concatenate([updates[["row", "slot"]] for updates, _, _ in pieces])

@@ -18,7 +18,7 @@ twice the time difference and the grace period: less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
@@ -28,10 +28,13 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.times import end_of_windows
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.accumulators.kernel import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
+from statelib.operators.aggregation.aggregator import prepared
 from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.cogroup import CogroupedStreams
 from statelib.operators.aggregation.definition import count_of_streams
 from statelib.operators.key_codes import key_codes
+from statelib.operators.mappers.function_errors import UserFunctionError
+from statelib.operators.sessions.attempt import Attempt
 from statelib.operators.sliding.kernel import UPDATE
 from statelib.operators.sliding.slots_kernel import SlidingSlots
 from statelib.operators.windows.codec import encode_keys
@@ -116,27 +119,40 @@ class RunningSlidingAggregate:
         windows = spec.windows
         self._slots = SlidingSlots(windows.time_difference_ms, windows.grace_period_ms, retention_ms, store_time)
         self._streams = CogroupedStreams(context, count_of_streams(spec.aggregator))
+        self._failed_rows: list[int] = []  # records of the last batch for which a function has failed
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that changes."""
-        batch = self._streams.taken_up(inputs)
+        # Of no records too: they have types.
+        batch = prepared(self._aggregator, self._streams.taken_up(inputs), self._context)
         key_code = key_codes(batch, self._context)
         skipped = (key_code < 0) | ~self._streams.has_value(batch)
         clock = self._streams.stream_times(batch, np.where(skipped, NULL_KEY, key_code), uptake)
-        self._aggregator.prepare(batch)  # of no records too: they have types
         self._forget_expired()
         self._load(key_code[~skipped], batch.timestamp[~skipped], clock)
-        step = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
-        pieces = []
+        step = at_once = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
+        pieces, self._failed_rows = [], []
         done = 0
         while done < len(batch):
-            some = slice(done, done + step)
+            some = slice(done, done + at_once)
             columns = (key_code[some], batch.timestamp[some], clock[some], skipped[some])
+            attempt = Attempt.of(self._aggregator, self._slots, self._context)
             slid = self._slots.slide(*columns, once=self._aggregator.may_remove)
+            try:
+                piece = self._aggregate(slid, done, batch.timestamp)
+            except UserFunctionError as error:
+                attempt.undo(error)
+                at_once = int(slid.updates["row"][attempt.failed_at]) - done
+                if at_once == 0:
+                    slid = self._left_behind((key_code, batch.timestamp, clock), done)
+                    pieces.append(self._aggregate(slid, done, batch.timestamp))
+                    self._failed_rows.append(done)
+                    done, at_once = done + 1, step
+                continue
             finished = slice(done, done + len(slid.accepted))
             self._account(slid, batch.slice(done, finished.stop), key_code[finished] < 0, skipped[finished], uptake)
-            pieces.append(self._aggregate(slid, done, batch.timestamp))
-            done = finished.stop
+            pieces.append(piece)
+            done, at_once = finished.stop, step
         self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
         return self._updates(batch, pieces)
 
@@ -186,6 +202,36 @@ class RunningSlidingAggregate:
         self._metrics.drop("null-value", dropped - null_keys)
         self._metrics.count("late-record-drop", int(slid.expired.sum()))
         self._metrics.lateness.observe(slid.lateness[~skipped])
+
+    def _left_behind(self, columns: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], row: int) -> Slid:
+        """The updates that a record makes before a function fails for it: those that are forwarded before.
+
+        Args:
+            columns: int64, of the batch's records: key code, timestamp, and the stream time at each, ms.
+            row: The record's.
+        """
+        before, store_time = self._slots.windows.copy(), self._slots.store_time
+        key_code, timestamp, clock = (column[row : row + 1] for column in columns)
+        slid = self._slots.slide(key_code, timestamp, clock, np.zeros(1, np.bool_), once=True)
+        updates = slid.updates
+        is_copy = updates["adds"] == NO_ROW
+        in_order = updates[np.lexsort((updates["position"], ~is_copy))]  # copies are of windows as they were
+        adds = np.where(in_order["adds"] == NO_ROW, NO_ROW, row)
+        slots, copied = (np.ascontiguousarray(in_order[name]) for name in ("slot", "copied"))
+        self._aggregator.reserve(max(len(self._slots), 1))
+        attempt, end = Attempt.of(self._aggregator, self._slots, self._context), len(updates)
+        try:
+            self._aggregator.walk(adds, slots, copied=copied)
+        except UserFunctionError as error:
+            attempt.undo(error)
+            attempt.leave_out(error)
+            end = int(in_order["position"][attempt.failed_at])
+        kept, dropped = updates[updates["position"] < end], updates[updates["position"] >= end]
+        self._slots.take_back(dropped, kept, before, store_time)
+        self._metrics.records_in += 1
+        self._metrics.records_out += len(kept)
+        self._metrics.lateness.observe(slid.lateness)
+        return replace(slid, updates=kept)
 
     def _aggregate(self, slid: Slid, first_row: int, timestamp: NDArray[np.int64]) -> Piece:
         """Changes the states of windows.

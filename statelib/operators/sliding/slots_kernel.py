@@ -12,6 +12,8 @@ from statelib.operators.sessions.slot_lists_kernel import SLIDING_WINDOW
 from statelib.operators.sliding.kernel import POLICY, PROGRESS, UPDATE, slide
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 _UPDATES_OF_A_RECORD = 6
@@ -52,6 +54,16 @@ class SlidingSlots(KeyedSlots):
         self._policy = (difference_ms, grace_ms, retention_ms)
         self.store_time = store_time
 
+    def saved(self) -> Callable[[], None]:
+        """See `KeyedSlots`; the store's time is remembered, too."""
+        restore_slots, store_time = super().saved(), self.store_time
+
+        def restore() -> None:
+            restore_slots()
+            self.store_time = store_time
+
+        return restore
+
     @property
     def windows(self) -> NDArray[Any]:
         """`SLIDING_WINDOW`, by slot (a view, good until the next change)."""
@@ -61,6 +73,23 @@ class SlidingSlots(KeyedSlots):
     def last_expired_start(self) -> int:
         """The largest start, in ms, that is not seen any more."""
         return self.store_time - self._policy[2]
+
+    def take_back(self, dropped: NDArray[Any], kept: NDArray[Any], before: NDArray[Any], store_time: int) -> None:
+        """Takes some of the updates back that a record has just made.
+
+        Args:
+            dropped: `UPDATE`, those.
+            kept: `UPDATE`, the others.
+            before: `SLIDING_WINDOW`, by slot, as they were before.
+            store_time: The largest start of a window before, ms.
+        """
+        lost = np.setdiff1d(dropped["slot"], kept["slot"])
+        self.remove(lost[lost >= len(before)])
+        changed = lost[lost < len(before)]
+        for name in ("timestamp", "last_update"):
+            self.windows[name][changed] = before[name][changed]
+        starts = self.windows["start"][kept["slot"]]
+        self.store_time = max(store_time, int(starts.max(initial=store_time)))
 
     def slide(
         self,

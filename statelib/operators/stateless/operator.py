@@ -245,8 +245,9 @@ def show(action: Callable[[pa.RecordBatch], object], batch: Batch, node: str, me
         return None if row is None else int(batch.sequence[row])
 
     of_user = action.action if isinstance(action, _EachRecord) else action
-    failing = Failing(lambda: all_that_fail(action, columns), columns.num_rows)
-    with calling(f"a function of {method}", [of_user], node=node, sequence=failed_for, failing=failing):
+    what = f"a function of {method}"
+    failing = Failing(what, lambda: all_that_fail(action, columns), columns.num_rows)
+    with calling(what, [of_user], node=node, sequence=failed_for, failing=failing):
         action(columns)
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.operators.asking import Asking
     from statelib.operators.base import OperatorContext
     from statelib.operators.suppress.buffer import Puts
     from statelib.operators.suppress.codec import BufferedRows
@@ -145,10 +146,10 @@ class SuppressedLookup:
         """The suppression's, ms."""
         return self._context.clocks_of[self._view.node].get("stream_time", NO_TIMESTAMP)
 
-    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch], asking: Asking) -> Found:
         """See `TableLookup`."""
         told, *above = changes
-        found = self._above.look_up(keys, lookups, above)
+        found = self._above.look_up(keys, lookups, above, asking)
         if self._waiting is None:  # opened here, after the last flush has been written
             stored = StoredBuffer(self._context, self._view.suppress, told.value.type, self._flushed_at)
             self._waiting = LatestValues(self._context, stored)
@@ -158,7 +159,7 @@ class SuppressedLookup:
         prior = pc.struct_field(waiting, [0]).cast(found.value.type)
         value = pc.if_else(pa.array(waits), prior, found.value) if waits.any() else found.value
         since = np.where(waits, NO_TIMESTAMP, found.timestamp)
-        return shown(through(self._view.steps, keys, value, self._context.node, lookups.sequence), since)
+        return shown(through(self._view.steps, keys, value, asking), since)
 
     def forget(self) -> None:
         """See `TableLookup`."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.operators.asking import Asking
 from statelib.operators.base import StorelessSpec
 from statelib.operators.stateless.operator import Stateless
 from statelib.operators.tables.change import as_stream, concat_changes, without_empty
@@ -123,7 +124,7 @@ class RunningDerivedTable(WritingOperator):
         return concat_changes(put)
 
     def _step(self, batch: Batch, values: pa.Array) -> pa.Array:
-        return self._spec.step.apply(columns_of(batch.keys, values), self._context.node, batch.sequence)
+        return self._spec.step.apply(columns_of(batch.keys, values), Asking(self._context.node, batch.sequence))
 
 
 @dataclass(frozen=True, slots=True)

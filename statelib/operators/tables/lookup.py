@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.operators.asking import Asking
     from statelib.operators.base import OperatorContext
     from statelib.operators.tables.view import JoinedView, TableView
     from statelib.operators.tables.working_set import Lookups
@@ -34,16 +35,17 @@ if TYPE_CHECKING:
 class TableLookup(Protocol):
     """What a table has, at each instant; see the module's docstring."""
 
-    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch], asking: Asking) -> Found:
         """Takes up changes and answers questions, in order of sequence.
 
         Args:
             keys: The key of each question.
             lookups: The questions.
             changes: What the tables with the view's stores forward, in the order of ``view.stores``.
+            asking: About those that ask, of functions that make what is found of what is stored.
 
         Returns:
-            This table's values, and since when; `NO_TIMESTAMP` where it has none.
+            This table's values, and since when; `NO_TIMESTAMP` where it has none, or a function has failed.
         """
 
     def forget(self) -> None:
@@ -62,7 +64,7 @@ class StoreLookup:
         self._expiry = view.store.expiry(context)
         self._values: LatestValues | None = None
 
-    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch], asking: Asking) -> Found:
         """See `TableLookup`."""
         (forwarded,) = changes
         table, _ = only_latest(forwarded)
@@ -73,7 +75,7 @@ class StoreLookup:
         value, since = self._values.look_up(lookups, updates)
         if self._expiry is not None:
             value = where_there(value, self._expiry.alive(keys, lookups.sequence, table))
-        return shown(through(self._view.steps, keys, value, self._context.node, lookups.sequence), since)
+        return shown(through(self._view.steps, keys, value, asking), since)
 
     def forget(self) -> None:
         """See `TableLookup`."""
@@ -89,18 +91,17 @@ class JoinedLookup:
 
     def __init__(self, view: JoinedView, context: OperatorContext) -> None:
         self._view = view
-        self._node = context.node
         self._left = view.left.lookup(context)
         self._right = view.right.lookup(context)
 
-    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch], asking: Asking) -> Found:
         """See `TableLookup`."""
         of_left = len(self._view.left.stores)
-        left = self._left.look_up(keys, lookups, changes[:of_left])
-        right = self._right.look_up(keys, lookups, changes[of_left:])
+        left = self._left.look_up(keys, lookups, changes[:of_left], asking)
+        right = self._right.look_up(keys, lookups, changes[of_left:], asking)
         timestamp = np.maximum(left.timestamp, right.timestamp)
-        joined = self._view.joined.of(keys, left.value, right.value, timestamp, self._node, lookups.sequence)
-        return shown(through(self._view.steps, keys, joined, self._node, lookups.sequence), timestamp)
+        joined = self._view.joined.of(keys, left.value, right.value, timestamp, asking)
+        return shown(through(self._view.steps, keys, joined, asking), timestamp)
 
     def forget(self) -> None:
         """See `TableLookup`."""

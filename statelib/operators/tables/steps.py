@@ -17,16 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.columns.scatter import scatter
-from statelib.operators.mappers.function_errors import among
-from statelib.operators.mappers.mapping import Mapper, evaluate, holds
+from statelib.columns.arrow_buffers import valid_of
 from statelib.records.key_column import window_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from statelib.operators.asking import Asking
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.records.key_column import KeyColumn
 
 
@@ -37,8 +35,8 @@ class TableStep(Protocol):
     def is_filter(self) -> bool:
         """Whether it may only keep a value or leave it out."""
 
-    def apply(self, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array:
-        """One value for each row of ``columns`` (`columns_of`); null: nothing. ``sequence``: see `evaluate`."""
+    def apply(self, columns: pa.RecordBatch, asking: Asking) -> pa.Array:
+        """One value for each row of ``columns`` (`columns_of`); null: nothing, or the function has failed."""
 
     def describe(self) -> Mapping[str, object]:
         """Kind and mapper as plain data."""
@@ -52,16 +50,11 @@ class FilterStep:
     negated: bool = False
     is_filter = True
 
-    def apply(self, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array:
+    def apply(self, columns: pa.RecordBatch, asking: Asking) -> pa.Array:
         """The values that pass."""
         value = columns.column("value")
-        there = value.is_valid()
-        is_there = np.asarray(there)
-        rows = np.flatnonzero(is_there)
-        with among(is_there):
-            passes = holds(self.predicate, columns.filter(there), node, sequence[rows]) != self.negated
-        kept = np.zeros(len(value), dtype=np.bool_)
-        kept[rows[passes]] = True
+        there = valid_of(value)
+        kept = there & (asking.holds(self.predicate, columns, there) != self.negated) & ~asking.failed
         return value if kept.all() else value.take(pa.array(np.arange(len(value)), mask=~kept))
 
     def describe(self) -> Mapping[str, object]:
@@ -76,12 +69,9 @@ class MapStep:
     mapper: Mapper
     is_filter = False
 
-    def apply(self, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array:
+    def apply(self, columns: pa.RecordBatch, asking: Asking) -> pa.Array:
         """The mapped values; nothing stays nothing."""
-        there = columns.column("value").is_valid()
-        rows = np.asarray(there)
-        with among(rows):
-            return scatter(evaluate(self.mapper, columns.filter(there), node, sequence[rows]), rows)
+        return asking.evaluate(self.mapper, columns, valid_of(columns.column("value")))
 
     def describe(self) -> Mapping[str, object]:
         """See `TableStep`."""
@@ -95,9 +85,9 @@ class TransformStep:
     mapper: Mapper
     is_filter = False
 
-    def apply(self, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array:
+    def apply(self, columns: pa.RecordBatch, asking: Asking) -> pa.Array:
         """The transformed values."""
-        return evaluate(self.mapper, columns, node, sequence)
+        return asking.evaluate(self.mapper, columns)
 
     def describe(self) -> Mapping[str, object]:
         """See `TableStep`."""
@@ -109,15 +99,13 @@ def columns_of(keys: KeyColumn, value: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"key": keys.plain, "value": value, **window_columns(keys)})
 
 
-def through(
-    steps: Sequence[TableStep], keys: KeyColumn, value: pa.Array, node: str, sequence: NDArray[np.int64]
-) -> pa.Array:
+def through(steps: Sequence[TableStep], keys: KeyColumn, value: pa.Array, asking: Asking) -> pa.Array:
     """The values that come out of all ``steps``, one by one, for ``value`` of ``keys``; a null key has none.
 
-    ``sequence``: of the records that look them up, see `evaluate`.
+    ``asking``: about the records that look them up.
     """
     for step in steps:
-        value = step.apply(columns_of(keys, value), node, sequence)
+        value = step.apply(columns_of(keys, value), asking)
     if steps and not (there := keys.valid()).all():
         value = pc.if_else(pa.array(there), value, pa.scalar(None, value.type))
     return value

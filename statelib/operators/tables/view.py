@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.columns.scatter import scatter
-from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.tables.lookup import JoinedLookup, StoreLookup
 from statelib.records.key_column import window_columns
 
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from statelib.operators.asking import Asking
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.tables.lookup import TableLookup
@@ -112,26 +111,22 @@ class JoinedValues:
         left: pa.Array,
         right: pa.Array,
         timestamp: NDArray[np.int64],
-        node: str,
-        sequence: NDArray[np.int64],
+        asking: Asking,
     ) -> pa.Array:
-        """The joined values, null where there is nothing; the joiner is not asked for those.
+        """The joined values, null where there is nothing; the joiner is not asked for those. Null too where it fails.
 
         Args:
             keys: The keys.
             left: What they have on the left; null: nothing.
             right: The same on the right.
             timestamp: int64, ms, of the results.
-            node: The node's name, for errors.
-            sequence: int64, of the records that they are joined for, for errors.
+            asking: About the records that they are joined for.
         """
         has_left, has_right = valid_of(left), valid_of(right)
         there = (has_left & has_right) | (has_left & self.keeps_left) | (has_right & self.keeps_right)
-        chosen = pa.array(there)
         columns = {"key": keys.plain, "left": left, "right": right, "timestamp": pa.array(timestamp)}
         columns |= window_columns(keys)
-        joined = evaluate(self.joiner, pa.RecordBatch.from_pydict(columns).filter(chosen), node, sequence[there])
-        return scatter(joined, there)
+        return asking.evaluate(self.joiner, pa.RecordBatch.from_pydict(columns), there)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.operators.base import Told
-from statelib.records.batch import Batch
+from statelib.operators.key_codes import key_codes
+from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn, WindowedKeys
 from statelib.records.key_ranks import key_ranks
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.base import OperatorContext
     from statelib.records.key_column import Windows
+
+
+_CLOSING = "closing_time"
+"""Clock: the stream time by which windows have closed, where the last record has failed before it could close any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,9 @@ class FinalResults:
         self.wait_ms = wait_ms
         self._by_end = by_end
         self._needs_prior = needs_prior
-        self.closed_ms = context.clock() - wait_ms
+        self.closed_ms = context.clocks.get(_CLOSING, context.clock()) - wait_ms
         """All windows that end until then have closed."""
+        self._after_ms = self.closed_ms  # as of the last batch
         self._told: Told | None = None
         self._rows = np.empty(0, dtype=np.int64)  # by result of the last batch: the record that closed it
 
@@ -99,10 +105,39 @@ class FinalResults:
         Returns:
             After which time the windows that close with them end, and until which, ms.
         """
-        after_ms = self.closed_ms
+        self._after_ms = self.closed_ms
         if len(clock):
             self.closed_ms = int(clock[-1]) - self.wait_ms
-        return after_ms, self.closed_ms
+        return self._after_ms, self.closed_ms
+
+    def wait(self, failed: Sequence[int] | NDArray[np.int64]) -> bool:
+        """Whether windows wait for a record behind one for which a function has failed; ``failed``: now."""
+        return len(failed) > 0 or _CLOSING in self._context.clocks
+
+    def put_off(
+        self, clock: NDArray[np.int64], failed: NDArray[np.int64], passed_by: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], int]:
+        """Lets what records close for which a function fails wait for the next record: they end where they fail.
+
+        Args:
+            clock: int64, as of `close`.
+            failed: int64, which records these are.
+            passed_by: bool, by record: whether it closes nothing, since it is dropped before.
+
+        Returns:
+            The stream time by which windows have closed with each record, ms; until which those end that close now.
+        """
+        if len(clock) == 0:
+            return clock, self.closed_ms
+        before, closing = self._after_ms + self.wait_ms, clock.copy()
+        closing[failed] = closing[passed_by] = before
+        closing = np.maximum.accumulate(np.maximum(closing, before))
+        self.closed_ms = int(closing[-1]) - self.wait_ms
+        if closing[-1] < clock[-1]:
+            self._context.clocks[_CLOSING] = int(closing[-1])
+        else:
+            self._context.clocks.pop(_CLOSING, None)
+        return closing, self.closed_ms
 
     def closing_rows(self, due: NDArray[np.int64], clock: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, the record that closes each window: the first one at whose stream time (``clock``) it is ``due``."""
@@ -221,6 +256,8 @@ class FinalAsLoaded(FinalOperator):
 
     _store: Any
     """With the clock ``stream_time``."""
+    _context: OperatorContext
+    _failed_rows: list[int]
 
     def __init__(self, spec: Any, context: OperatorContext) -> None:
         super().__init__(spec, context)
@@ -234,6 +271,18 @@ class FinalAsLoaded(FinalOperator):
         self._clock, self._before_ms = clock, self._store.stream_time
         self._closing = self._finals.close(clock)
         self._bring_back(*self._closing)
+
+    def _put_off(self, batch: Batch) -> None:
+        """Lets what records close for which a function has failed wait for the next record."""
+        if self._finals.wait(self._failed_rows):
+            failed = np.array(self._failed_rows, np.int64)
+            self._clock, until_ms = self._finals.put_off(self._clock, failed, self._passed_by(batch))
+            self._closing = self._closing[0], until_ms
+
+    def _passed_by(self, batch: Batch) -> NDArray[np.bool_]:
+        """bool, by record: whether it is dropped before it could close anything."""
+        passed_by: NDArray[np.bool_] = key_codes(batch, self._context) == NULL_KEY
+        return passed_by
 
 
 def store_times(

@@ -7,16 +7,16 @@ own into the store, which has then forgotten those out of retention: if stream t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.aggregator import NONE_REMOVED, prepared
 from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
 from statelib.operators.key_codes import key_codes
 from statelib.operators.windows.final_results import ClosedWindows, FinalOperator, store_times
 from statelib.operators.windows.operator import RunningWindowAggregate, WindowAggregate
-from statelib.records.batch import NO_TIMESTAMP
+from statelib.records.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.records.key_column import Windows
 
 if TYPE_CHECKING:
@@ -48,6 +48,18 @@ class FinalWindowAggregate(WindowAggregate):
         return {**WindowAggregate.describe(self), "emit": "on_window_close"}
 
 
+class _Made(NamedTuple):
+    """What a batch has changed: the record and the slot of each update, and them as a batch if somebody is told.
+
+    And the records for which a function has failed.
+    """
+
+    rows: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    failed_rows: NDArray[np.int64]
+    updates: Batch | None
+
+
 class RunningFinalWindowAggregate(FinalOperator, RunningWindowAggregate):
     """A running `FinalWindowAggregate`."""
 
@@ -56,39 +68,41 @@ class RunningFinalWindowAggregate(FinalOperator, RunningWindowAggregate):
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The final results of the windows that the records close."""
-        (batch,) = inputs
+        batch = prepared(self._aggregator, inputs[0], self._context)  # of no records too: they have types
         key_code = key_codes(batch, self._context)
         rows, slots, clock = self._accept(batch, key_code, uptake)
         self._metrics.records_out -= len(rows)
-        self._aggregator.prepare(batch)  # of no records too: they have types
         after_ms, until_ms = self._finals.close(clock)
         before_ms = self._store.stream_time
         self._bring_back(after_ms, until_ms)
-        updates = self._update(batch, rows, slots)
+        made = self._update(batch, rows, slots)
+        if self._finals.wait(made.failed_rows):
+            clock, until_ms = self._finals.put_off(clock, made.failed_rows, key_code == NULL_KEY)
         closed = self._closed(after_ms, until_ms)
         if self._context.semantics != "kip":
             at = self._finals.closing_rows(closed.due, clock)
-            forgotten_ms = store_times(rows, self._memory.start(slots), at, before_ms) - self._spec.kept_ms
+            put_ms = self._memory.start(made.slots)
+            forgotten_ms = store_times(made.rows, put_ms, at, before_ms) - self._spec.kept_ms
             closed = closed.known(closed.windows.start >= forgotten_ms, self._metrics)
         forwarded = self._finals.forwarded(closed, batch, clock)
-        if updates is not None:
-            self._finals.remember(updates, rows)
+        if made.updates is not None:
+            self._finals.remember(made.updates, made.rows)
         return forwarded
 
-    def _update(self, batch: Batch, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> Batch | None:
-        """Updates windows; gives the updates if somebody looks into the store."""
-        result, removed = None, NONE_REMOVED
+    def _update(self, batch: Batch, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> _Made:
+        """Updates windows."""
         is_told = self._changelog is not None or self._context.is_looked_into
-        if is_told or not isinstance(self._aggregator, ColumnarAggregator):
-            result, removed = self._aggregator.walk(rows, slots, remembers=self._changelog is not None)
-        else:
+        if not is_told and isinstance(self._aggregator, ColumnarAggregator):
             self._aggregator.add(rows, slots)
-        timestamp = self._memory.touch(rows, slots, batch, removed)
-        if self._changelog is not None:
-            self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
-        if result is None or not self._context.is_looked_into:
-            return None
-        return self._updates(batch, rows, slots, result, timestamp, None)
+            self._memory.touch(rows, slots, batch, NONE_REMOVED)
+            return _Made(rows, slots, rows[:0], None)
+        records_out = self._metrics.records_out
+        made = self._walk(rows, slots)
+        self._metrics.records_out = records_out  # of what is forwarded alone
+        timestamp, updates = self._touch(batch, made), None
+        if self._context.is_looked_into:
+            updates = self._updates(batch, made.rows, made.slots, made.result, timestamp, None)
+        return _Made(made.rows, made.slots, made.failed_rows, updates)
 
     def _bring_back(self, after_ms: int, until_ms: int | None) -> None:
         """See `FinalOperator`; opens these windows, and those of a batch's records, which have slots by then."""

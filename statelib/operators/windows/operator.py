@@ -23,13 +23,16 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.aggregator import prepared, walked
 from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.cogroup import CogroupedStreams
 from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
 from statelib.operators.aggregation.definition import count_of_streams
+from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator
 from statelib.operators.aggregation.prior_results import prior_results
 from statelib.operators.key_codes import key_codes
 from statelib.operators.serialized_sizes import serialized_bytes
+from statelib.operators.tables.change import concat_changes
 from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.definition import UnlimitedWindows
 from statelib.operators.windows.kernel import accept, accept_one
@@ -44,10 +47,12 @@ from statelib.settings.semantics import Rules, Semantics
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from statelib.operators.aggregation.aggregator import Walked
+    from statelib.operators.aggregation.prior_results import Priors
     from statelib.operators.base import OperatorContext
     from statelib.operators.changelog import Changelog
     from statelib.operators.clocks import WindowClock
@@ -147,9 +152,14 @@ class RunningWindowAggregate:
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that takes it."""
         batch = self._streams.taken_up(inputs)
-        key_code = key_codes(batch, self._context)
-        rows, slots, stream_time = self._accept(batch, key_code, uptake)
-        self._aggregator.prepare(batch)  # of no records too: they have types
+        if self._streams.have_own_clocks and self._may_fail and len(batch) > 1:
+            # What the store forgets depends on what has been put, record by record.
+            return concat_changes([self._take_up(batch.slice(row, row + 1), uptake) for row in range(len(batch))])
+        return self._take_up(batch, uptake)
+
+    def _take_up(self, batch: Batch, uptake: Uptake) -> Batch:
+        batch = prepared(self._aggregator, batch, self._context)  # of no records too: they have types
+        rows, slots, stream_time = self._accept(batch, key_codes(batch, self._context), uptake)
         if len(rows) == 0:
             return self._nothing(batch)
         first_new = self._open(self._forgotten(rows, slots) if self._streams.have_own_clocks else 0)
@@ -157,20 +167,44 @@ class RunningWindowAggregate:
             passage = self._pass_on(self._condensed, batch, rows, slots, stream_time, first_new)
             return replace(self._nothing(batch), passage=passage)
         priors = self._priors(slots) if self._spec.needs_prior else None
-        result, removed = self._aggregator.walk(rows, slots, remembers=self._changelog is not None)
-        timestamp = self._memory.touch(rows, slots, batch, removed)
-        if self._changelog is not None:
-            self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
-        return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
+        made = self._walk(rows, slots, priors)
+        return self._updates(batch, made.rows, made.slots, made.result, self._touch(batch, made), made.prior)
+
+    @property
+    def _may_fail(self) -> bool:
+        """Whether records are left out for which a function fails when they are added to windows."""
+        return self._context.on_failure is not None and isinstance(self._aggregator, PerRecordAggregator)
+
+    def _walk(self, rows: NDArray[np.int64], slots: NDArray[np.int64], priors: Priors | None = None) -> Walked:
+        """Adds records to windows; accounts for those for which a function fails."""
+        made = walked(self._aggregator, rows, slots, priors, remembers=self._changelog is not None)
+        if len(made.failed_rows):
+            self._metrics.records_out -= len(rows) - len(made.rows)
+            self._metrics.account("aggregated", -len(made.failed_rows))
+        if self._may_fail:  # what was opened may not have been put
+            self._move_clock(np.unique(made.slots))
+        return made
+
+    def _touch(self, batch: Batch, made: Walked) -> NDArray[np.int64]:
+        """int64, the timestamp of the window after each update, which is logged."""
+        timestamp = self._memory.touch(made.rows, made.slots, batch, made.removed)
+        if self._changelog is not None and made.rows_to_store is not None:
+            self._log(self._changelog, made, (timestamp, batch.timestamp[made.rows]))
+        return timestamp
 
     def _open(self, forgotten: int = 0) -> int:
         """Makes room for the slots that this batch has opened: see `_reserve_and_load`. The store's clock moves on."""
         first_new = self._reserve_and_load(forgotten)
         self._opened = len(self._memory) - first_new
-        opened = self._memory.slots.window[first_new:]  # the others have moved the clock when they were opened
-        newest = int(self._grid.start_of(opened).max(initial=NO_TIMESTAMP))
-        self._store.stream_time = self._context.clocks["store_time"] = max(self._store.stream_time, newest)
+        if not self._may_fail:
+            # The others have moved the clock when they were opened.
+            self._move_clock(np.arange(first_new, len(self._memory)))
         return first_new
+
+    def _move_clock(self, slots: NDArray[np.int64]) -> None:
+        """Moves the store's clock on to the start of the newest of these windows."""
+        newest = int(self._memory.start(slots).max(initial=NO_TIMESTAMP))
+        self._store.stream_time = self._context.clocks["store_time"] = max(self._store.stream_time, newest)
 
     def _nothing(self, batch: Batch) -> Batch:
         none, result = np.empty(0, dtype=np.int64), pa.nulls(0, self._aggregator.result_type)
@@ -207,16 +241,10 @@ class RunningWindowAggregate:
         is_new[opens], returns[opens] = ~stored, stored
         return Passage(batch.sequence, stream_time, rows, growing, slots[growing], is_new, returns, before, after)
 
-    def _log(
-        self,
-        changelog: Changelog,
-        slots: NDArray[np.int64],
-        timestamps: tuple[NDArray[np.int64], NDArray[np.int64]],
-        removed: NDArray[np.bool_],
-    ) -> None:
+    def _log(self, changelog: Changelog, made: Walked, timestamps: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
         """Logs updates; ``timestamps``: of the windows, and of the records, which those of removals are."""
-        kept = states(self._aggregator.walked(), removed)
-        keys = encode_keys(self._keys_of(slots), self._memory.start(slots))
+        kept = states(made.rows_to_store, made.removed)
+        keys = encode_keys(self._keys_of(made.slots), self._memory.start(made.slots))
         changelog.add(keys, kept, np.where(valid_of(kept), *timestamps))
 
     def _accept(
@@ -308,7 +336,7 @@ class RunningWindowAggregate:
     def _keys_of(self, slots: NDArray[np.int64]) -> pa.Array:
         return self._context.keys.take(self._memory.key_code(slots))
 
-    def _priors(self, slots: NDArray[np.int64]) -> Callable[[pa.Array, NDArray[np.bool_]], pa.Array]:
+    def _priors(self, slots: NDArray[np.int64]) -> Priors:
         was_there = self._memory.timestamp[slots] != NO_TIMESTAMP
         initial_of_new = self._context.semantics != "kip"
         return prior_results(self._aggregator, slots, was_there, count=len(self._memory), initial_of_new=initial_of_new)

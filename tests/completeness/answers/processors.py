@@ -160,7 +160,8 @@ PROCESSORS = (
             "topic, partition, offset": differs(f"{_METADATA} of a processor", ""),
             "timestamp, headers": differs("The record has it", ""),
             "sourceRawKey, sourceRawValue": differs(
-                "A record that cannot be used goes to [quarantine](operations.md) with its bytes", "", kip=1034
+                "A record that cannot be used, or for which a function fails, goes to "
+                "[quarantine](operations.md#functions-that-fail) with its bytes", "", kip=1034
             ),
         },
         kip=303,

@@ -7,10 +7,12 @@ right table has now, at the later timestamp of both. A change of the right table
 key, in the order of the bytes of their primary keys, at the change's own timestamp.
 
 Answers go back under the primary key, as values ``struct<value, number>``: the joined value, null for a deletion, and
-the number of the left row's change. Late updates of a versioned right table are dropped and counted (KIP-914).
+the number of the left row's change. If the joiner fails, that is told, so that what comes later knows of the change:
+`statelib.operators.joins.foreign_key.resolve`. Late updates of a versioned right table are dropped and counted
+(KIP-914).
 
 Accounts: ``joined`` (a subscription that was answered, a change that somebody was told), ``unmatched``,
-``out-of-order``.
+``out-of-order``. What somebody was to be told of a change, and the joiner fails, counts as one more record.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.operators.asking import Asking
+from statelib.operators.joins.foreign_key.resolve import failed_number, have_failed
 from statelib.operators.joins.foreign_key.store import SubscriptionStore
 from statelib.operators.joins.foreign_key.subscribe import Instruction
 from statelib.operators.joins.foreign_key.working_set import Subscribes, Subscriptions
@@ -100,13 +104,14 @@ class RunningForeignKeyJoin:
             way_round="cast the foreign key to the type of the other table's keys",
         )
         changes, out_of_order = only_latest(forwarded)
-        answers = self._answers(subscribes, tables)
+        answers, left_out = self._answers(subscribes, tables)
         told, reached = self._told(subscribes, changes)
         metrics = self._context.metrics
-        metrics.records_in += len(subscribes) + len(forwarded)
+        failed, failed_told = (int(np.count_nonzero(have_failed(of))) for of in (answers, told))
+        metrics.records_in += len(subscribes) + len(forwarded) + failed_told
         metrics.records_out += len(answers) + len(told)
-        metrics.account("joined", len(answers) + reached)
-        metrics.account("unmatched", len(subscribes) - len(answers) + len(changes) - reached)
+        metrics.account("joined", len(answers) - failed + reached)
+        metrics.account("unmatched", len(subscribes) - len(answers) - left_out + len(changes) - reached)
         metrics.drop("out-of-order", out_of_order)
         return merged_changes([answers, told])
 
@@ -122,27 +127,28 @@ class RunningForeignKeyJoin:
         known = 0 if self._subscriptions is None else self._subscriptions.memory_bytes()
         return known + self._right.memory_bytes()
 
-    def _answers(self, subscribes: Batch, tables: Sequence[Batch]) -> Batch:
-        """What subscriptions are answered at once."""
+    def _answers(self, subscribes: Batch, tables: Sequence[Batch]) -> tuple[Batch, int]:
+        """What subscriptions are answered at once, and how many are not since a function fails for what is found."""
         codes = key_codes(subscribes, self._context)
-        right = self._right.look_up(subscribes.keys, Lookups(subscribes.sequence, codes), tables)
+        asking = Asking.of(self._context, subscribes.sequence)
+        right = self._right.look_up(subscribes.keys, Lookups(subscribes.sequence, codes), tables, asking)
         instruction = np.asarray(pc.struct_field(subscribes.value, ["instruction"]))
         answered = (
             (instruction == Instruction.DELETE_KEY_AND_PROPAGATE)
             | (instruction == Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)
             | ((instruction == Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE) & valid_of(right.value))
-        )
+        ) & ~asking.failed
         chosen = pa.array(np.flatnonzero(answered))
         primary_key, left, number = (
             pc.struct_field(subscribes.value, [name]).take(chosen) for name in ("primary_key", "left", "number")
         )
         timestamp = np.maximum(subscribes.timestamp, right.timestamp)[answered]
         sequence = subscribes.sequence[answered]
-        value = self._spec.joined.of(
-            KeyColumn.of(primary_key), left, right.value.take(chosen), timestamp, self._context.node, sequence
-        )
+        about = asking.among(answered)
+        value = self._spec.joined.of(KeyColumn.of(primary_key), left, right.value.take(chosen), timestamp, about)
         headers = None if subscribes.headers is None else subscribes.headers.take(chosen)
-        return _responses(primary_key, value, number, timestamp, sequence, headers)
+        left_out = int(np.count_nonzero(asking.failed))
+        return _responses(primary_key, value, number, timestamp, sequence, headers, about), left_out
 
     def _told(self, subscribes: Batch, changes: Batch) -> tuple[Batch, int]:
         """What subscriptions are told of the right table's changes, and how many changes reach any."""
@@ -169,10 +175,11 @@ class RunningForeignKeyJoin:
         )
         chosen = pa.array(reached.change)
         timestamp, sequence = changes.timestamp[reached.change], changes.sequence[reached.change]
-        node, right = self._context.node, changes.value.take(chosen)
-        value = self._spec.joined.of(KeyColumn.of(reached.primary_key), reached.left, right, timestamp, node, sequence)
+        about, right = Asking.of(self._context, sequence), changes.value.take(chosen)
+        value = self._spec.joined.of(KeyColumn.of(reached.primary_key), reached.left, right, timestamp, about)
         headers = None if changes.headers is None else changes.headers.take(chosen)
-        told = _responses(reached.primary_key, value, pa.array(reached.number), timestamp, sequence, headers)
+        number = pa.array(reached.number)
+        told = _responses(reached.primary_key, value, number, timestamp, sequence, headers, about)
         return told, len(np.unique(reached.change))
 
 
@@ -183,6 +190,9 @@ def _responses(
     timestamp: NDArray[np.int64],
     sequence: NDArray[np.int64],
     headers: pa.Array | None,
+    about: Asking,
 ) -> Batch:
+    """The answers; one for which the joiner fails has no value, and a number that says so (`failed_number`)."""
+    number = pa.array(np.where(about.failed, failed_number(np.asarray(number)), np.asarray(number)))
     response = pa.StructArray.from_arrays([value, number], ["value", "number"])
     return Batch(KeyColumn.of(primary_key), None, response, timestamp, sequence, headers=headers)

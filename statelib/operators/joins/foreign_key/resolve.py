@@ -5,7 +5,10 @@ place than before. An answer that is still on its way from the old place must no
 it is *stale*. Kafka tells by the hash of the row; here each answer has the number of the row's change that it is to
 (`statelib.operators.joins.foreign_key.subscribe`), and one that comes after an answer to a younger change is stale.
 
-Accounts: ``forwarded``, ``stale``.
+An answer for which the joiner has failed (`failed_number`) goes no further; it may be stale, too. The record that has
+caused it has been set aside where it was joined.
+
+Accounts: ``forwarded``, ``stale``, ``failed``.
 """
 
 from __future__ import annotations
@@ -35,6 +38,17 @@ if TYPE_CHECKING:
     from statelib.stores.backend import WriteBatch
 
 _NO_NUMBER = -1
+
+
+def failed_number(number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64: what an answer for which the joiner has failed has for the number of a change; and the other way round."""
+    return ~number
+
+
+def have_failed(answers: Batch) -> NDArray[np.bool_]:
+    """bool, of answers: for which the joiner has failed."""
+    failed: NDArray[np.bool_] = np.asarray(pc.struct_field(answers.value, ["number"])) < 0
+    return failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +95,21 @@ class RunningForeignKeyResolve:
         (responses,) = inputs
         codes = key_codes(responses, self._context)
         slots = self._slots_of(codes)
-        number = np.asarray(pc.struct_field(responses.value, ["number"]))
+        told, failed = np.asarray(pc.struct_field(responses.value, ["number"])), have_failed(responses)
+        number = np.where(failed, failed_number(told), told)
         keep = np.empty(len(responses), dtype=np.bool_)
         not_overtaken(slots, number, self._number, keep)
         self._since[slots[keep]] = responses.timestamp[keep]
-        kept = replace(responses, key_code=codes).filter(keep)
         if self._changelog is not None:
-            self._changelog.add(kept.keys.serialized(), pc.struct_field(kept.value, ["number"]), kept.timestamp)
+            answered = responses.filter(keep)
+            self._changelog.add(answered.keys.serialized(), pa.array(number[keep]), answered.timestamp)
+        kept = replace(responses, key_code=codes).filter(keep & ~failed)
         metrics = self._context.metrics
         metrics.records_in += len(responses)
         metrics.records_out += len(kept)
         metrics.account("forwarded", len(kept))
-        metrics.drop("stale", len(responses) - len(kept))
+        metrics.drop("stale", int(np.count_nonzero(~keep)))
+        metrics.account("failed", int(np.count_nonzero(keep & failed)))
         return replace(kept, value=pc.struct_field(kept.value, ["value"]))
 
     def flush(self, write: WriteBatch) -> None:

@@ -125,7 +125,7 @@ class StreamJoinChangelog:
             retention_ms: Of the sides' stores.
         """
         outcome, own = arrivals["outcome"], arrivals["row"]
-        gone, trigger = self._no_longer_held(was_held, arrivals, results)
+        gone, trigger = self._no_longer_held(was_held, rows.rows["held"] == 1, arrivals, results)
         put = np.flatnonzero((outcome >= JOINED) & (own != NO_ROW) & (arrivals["behind"] < retention_ms))
         self._log_sides(rows, own[put], put, arrivals["time"])
         held = np.flatnonzero(outcome == HELD)
@@ -138,7 +138,11 @@ class StreamJoinChangelog:
         self._log_held(rows, held, causes, len(held), time)
 
     def _no_longer_held(
-        self, was_held: NDArray[np.bool_], arrivals: NDArray[Any], results: NDArray[Any]
+        self,
+        was_held: NDArray[np.bool_],
+        is_held: NDArray[np.bool_],
+        arrivals: NDArray[Any],
+        results: NDArray[Any],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows that are held no longer, and the record that did it: by meeting them, or as they were given up."""
         own = arrivals["row"][results["trigger"]]
@@ -146,7 +150,7 @@ class StreamJoinChangelog:
         row = np.where(is_lone, np.maximum(results["left"], results["right"]), results["left"] + results["right"] - own)
         ever_held = was_held.copy()
         ever_held[arrivals["row"][arrivals["outcome"] == HELD]] = True
-        concerned = np.flatnonzero((row != own) & ever_held[row])
+        concerned = np.flatnonzero((row != own) & ever_held[row] & ~is_held[row])
         first = np.sort(np.unique(row[concerned], return_index=True)[1])  # what has left is not held when met later
         chosen = concerned[first]
         return row[chosen], results["trigger"][chosen]

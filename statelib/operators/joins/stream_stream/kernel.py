@@ -23,10 +23,12 @@ NO_ROW = -1
 NEVER = -1
 """The least time of nothing."""
 
-WITHOUT_VALUE, WITHOUT_KEY, LONE_WITHOUT_KEY, JOINED, HELD, LONE, STORED, EXPIRED, UNMATCHED = range(9)
+WITHOUT_VALUE, WITHOUT_KEY, LONE_WITHOUT_KEY, JOINED, HELD, LONE, STORED, EXPIRED, UNMATCHED, FAILED = range(10)
 """What becomes of a record that arrives: it has no value, or no key, and is dropped, or is a lone result without a key;
 it meets others; it meets nobody, and is held, or a lone result at once, or stored for those that come, or not even
-that: its segment has expired, or nobody could see it."""
+that: its segment has expired, or nobody could see it; the joiner fails for one of its results."""
+NO_STOP = -1
+"""No result for which the joiner fails."""
 
 ROW = np.dtype(
     [
@@ -157,20 +159,47 @@ def _last_due(side: int, policy: Any, clocks: Any) -> int:
 
 
 @helper
+def _hold_again(
+    first: int, emitted: int, rows: Any, left_held: NDArray[np.uint8], right_held: NDArray[np.uint8], results: Any
+) -> None:
+    """Holds the last lone results of a scan again: the shipped library deletes those of a key with those of the next.
+
+    They are those of one time, side and key.
+    """
+    at = emitted - 1
+    if at < first:
+        return
+    last_one = rows[max(results[at].left, results[at].right)]
+    while at >= first:
+        row = rows[max(results[at].left, results[at].right)]
+        if row.time != last_one.time or row.side != last_one.side or row.key_code != last_one.key_code:
+            return
+        row.held = 1
+        insert(left_held if row.side == LEFT else right_held, row.rank)
+        at -= 1
+
+
+@helper
 def _scan(
     trigger: int, policy: Any, clocks: Any, rows: Any, by_rank: NDArray[np.int64],
-    left_held: NDArray[np.uint8], right_held: NDArray[np.uint8], results: Any, emitted: int,
-) -> tuple[Any, int]:  # fmt: skip
-    """Lets the held records go that are due."""
+    left_held: NDArray[np.uint8], right_held: NDArray[np.uint8], results: Any, emitted: int, stop: int,
+) -> tuple[Any, int, bool]:  # fmt: skip
+    """Lets the held records go that are due, and gives whether that has come to the result ``stop``."""
     newest = max(last(left_held), last(right_held))
     if newest == ABSENT:
         clocks.least_held = NEVER
-        return results, emitted
+        return results, emitted, False
+    first = emitted
     left, right = first_from(left_held, 0), first_from(right_held, 0)
     last_due_left, last_due_right = _last_due(LEFT, policy, clocks), _last_due(RIGHT, policy, clocks)
     while True:
         left_due = left != ABSENT and rows[by_rank[left]].time <= last_due_left
         right_due = right != ABSENT and rows[by_rank[right]].time <= last_due_right
+        if emitted == stop:
+            is_left = left_due and (not right_due or left < right)
+            clocks.least_held = rows[by_rank[left if is_left else right]].time
+            _hold_again(first, emitted, rows, left_held, right_held, results)
+            return results, emitted, True
         if left_due and (not right_due or left < right):
             number = by_rank[left]
             remove(left_held, left)
@@ -187,7 +216,7 @@ def _scan(
         row.held = 0
     if policy.as_shipped:
         clocks.least_held = _least_after_scan(left, right, newest, by_rank, rows, left_held, right_held)
-    return results, emitted
+    return results, emitted, False
 
 
 @helper
@@ -226,9 +255,9 @@ def link(added: NDArray[np.int64], newest: NDArray[np.int64], rows: Any) -> None
 @helper
 def _meet(
     trigger: int, own: Any, number: int, least: int, greatest: int, newest: NDArray[np.int64], rows: Any,
-    others_held: NDArray[np.uint8], results: Any, emitted: int,
+    others_held: NDArray[np.uint8], results: Any, emitted: int, stop: int,
 ) -> tuple[Any, int, int]:  # fmt: skip
-    """Joins a row with all of the other side from ``least`` to ``greatest``.
+    """Joins a row with all of the other side from ``least`` to ``greatest``, but with none behind the result ``stop``.
 
     Returns:
         ``results`` or a larger array, how many rows it has met, and how many of these were held.
@@ -255,7 +284,7 @@ def _meet(
             result.left = number if own.side == LEFT else row
             result.right = row if own.side == LEFT else number
             result.time = max(own.time, other.time)
-            if other.held:
+            if other.held and (stop < emitted or at <= stop):
                 remove(others_held, other.rank)
                 other.held = 0
                 met += 1
@@ -292,7 +321,9 @@ def keep(own: Any, number: int, clock: int, policy: Any, newest: NDArray[np.int6
     return UNMATCHED
 
 
-@compiled(_Joined(_Arrivals, _Policy, _Clocks, Int64s, BytesOut, BytesOut, Int64sOut, _Rows, _Results), allocates=True)
+@compiled(
+    _Joined(_Arrivals, _Policy, _Clocks, Int64s, BytesOut, BytesOut, Int64sOut, _Rows, _Results, i64), allocates=True
+)
 def join(
     arrivals: Any,
     policies: Any,
@@ -303,6 +334,7 @@ def join(
     newest: NDArray[np.int64],
     rows: Any,
     results: Any,
+    stop: int,
 ) -> tuple[Any, int, int]:
     """Joins records with those of the other side, as Kafka's ``KStreamKStreamJoin``.
 
@@ -316,6 +348,8 @@ def join(
         newest: int64, by ``2 * key code + side``: the first row of the list, else `NO_ROW`.
         rows: `ROW`; those of the arrivals are in no list.
         results: `RESULT`, at least one, to be filled.
+        stop: The first result for which the joiner fails, if there is one arrival, which does nothing behind it; else
+            `NO_STOP`. It is given if it meets another record; not if it is a lone one.
 
     Returns:
         ``results``, or a larger array; how many there are; how many records were held and have been met.
@@ -332,6 +366,9 @@ def join(
             continue
         own = rows[number]
         if own.key_code < 0:
+            if emitted == stop:
+                arrival.outcome = FAILED
+                continue
             results = _emit_lone(results, emitted, trigger, number, own)
             emitted += 1
             continue
@@ -344,21 +381,33 @@ def join(
             clock, other_clock = clocks.right, clocks.left
             back, ahead, keeps = policy.after, policy.before, policy.keeps_right
         looks = policy.holds and time == (clocks.stream_time if policy.as_shipped else clock)
+        failed = False
         if looks and (not policy.as_shipped or _may_scan(policy, clocks, ahead, arrival.wall_clock)):
-            results, emitted = _scan(trigger, policy, clocks, rows, by_rank, left_held, right_held, results, emitted)
-        visible = other_clock - policy.before - policy.after - policy.grace + 1
-        results, count, met = _meet(
-            trigger, own, number, max(0, time - back, visible), max(0, time + ahead), newest, rows,
-            right_held if own.side == LEFT else left_held, results, emitted,
-        )  # fmt: skip
-        emitted += count
-        met_held += met
+            results, emitted, failed = _scan(
+                trigger, policy, clocks, rows, by_rank, left_held, right_held, results, emitted,
+                stop if policy.as_shipped else NO_STOP,
+            )  # fmt: skip
+        count = i64(0)
+        if not failed:
+            visible = other_clock - policy.before - policy.after - policy.grace + 1
+            results, count, met = _meet(
+                trigger, own, number, max(0, time - back, visible), max(0, time + ahead), newest, rows,
+                right_held if own.side == LEFT else left_held, results, emitted, stop,
+            )  # fmt: skip
+            failed = emitted <= stop < emitted + count
+            emitted = stop + 1 if failed else emitted + count
+            met_held += met
         outcome = JOINED
-        if count == 0 and keeps:
+        if failed:
+            outcome = FAILED
+        elif count == 0 and keeps:
             if _is_over(own, ahead, policy, clocks):
-                outcome = LONE
-                results = _emit_lone(results, emitted, trigger, number, own)
-                emitted += 1
+                if emitted == stop:
+                    outcome = FAILED
+                else:
+                    outcome = LONE
+                    results = _emit_lone(results, emitted, trigger, number, own)
+                    emitted += 1
             else:
                 outcome = HELD
                 own.held = 1
@@ -368,5 +417,5 @@ def join(
         stored = keep(own, number, clock, policy, newest, rows)
         arrival.behind = clock - time
         arrival.expired = stored == EXPIRED
-        arrival.outcome = stored if count == 0 and not keeps else outcome
+        arrival.outcome = stored if count == 0 and not keeps and not failed else outcome
     return results, emitted, met_held

@@ -35,12 +35,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.operators.asking import Asking
 from statelib.operators.base import StorelessSpec
 from statelib.operators.joins.stream_stream.changelog import StreamJoinChangelog
+from statelib.operators.joins.stream_stream.joining import Joining
 from statelib.operators.joins.stream_stream.kernel import (
     ARRIVAL,
     CLOCKS,
     EXPIRED,
+    FAILED,
     HELD,
     JOINED,
     LEFT,
@@ -54,14 +57,13 @@ from statelib.operators.joins.stream_stream.kernel import (
     UNMATCHED,
     WITHOUT_KEY,
     WITHOUT_VALUE,
-    join,
 )
+from statelib.operators.joins.stream_stream.leaving_out import Joined, LeavingOut
 from statelib.operators.joins.stream_stream.state import StreamJoinState, StreamJoinStores
 from statelib.operators.joins.stream_stream.store import JoinWindowStore
 from statelib.operators.joins.stream_stream.working_set import SIDES
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
-from statelib.operators.mappers.mapping import Mapper, evaluate
 from statelib.operators.stateless.merge import RunningMerge
 from statelib.records.batch import NULL_KEY, Batch, concat_in_order
 from statelib.records.key_column import KeyColumn, window_columns
@@ -74,6 +76,8 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.operators.joins.stream_stream.definition import JoinWindows
+    from statelib.operators.mappers.function_errors import OnFailure
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.records.batch import Uptake
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import WriteBatch
@@ -82,7 +86,6 @@ _CLOCK_NAMES = ("stream_time", "left", "right", "least_held", "next_scan")
 """Of `CLOCKS`, as they are saved."""
 
 LEAST_SEGMENT_MS = 60_000
-_FIRST_RESULTS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +208,11 @@ class RunningStreamStreamJoin:
         merged, side = self._merged(left, right)
         arrivals = self._arrivals_of(merged, side, uptake)
         self._add_rows(state, arrivals, merged, side, (left.value, right.value))
-        results = self._join(state, arrivals)
+        made = self._join(state, arrivals, merged)
+        results = made.results
         for of, batch in zip(SIDES, (left, right), strict=True):
             self._drop_late(batch, arrivals[side == of], uptake)
-        batch = self._batch_of(state, results, merged, merged.sequence[results["trigger"]])
+        batch = self._batch_of(state, results, made.value, merged, merged.sequence[results["trigger"]])
         state.rows.compact(self._expired)
         if merged.headers is None:
             return batch
@@ -236,7 +240,8 @@ class RunningStreamStreamJoin:
         state.rows.give_up(held)
         self._metrics.account("unmatched", len(held))
         self._metrics.held_after = 0
-        batch = self._batch_of(state, results, merged, due)
+        value = self._values(state, results, merged, Asking(self._context.node, due))
+        batch = self._batch_of(state, results, value, merged, due)
         return batch if merged.headers is None else replace(batch, headers=pa.nulls(len(held), merged.headers.type))
 
     def flush(self, write: WriteBatch) -> None:
@@ -309,8 +314,8 @@ class RunningStreamStreamJoin:
             side[needed], key_codes(merged, self._context)[needed], merged.timestamp[needed], arrival, value[needed]
         )
 
-    def _join(self, state: StreamJoinState, arrivals: NDArray[Any]) -> NDArray[Any]:
-        """`RESULT`; keeps clocks and figures."""
+    def _join(self, state: StreamJoinState, arrivals: NDArray[Any], merged: Batch) -> Joined:
+        """The results; keeps clocks and figures."""
         numbers = arrivals["row"][arrivals["outcome"] == JOINED]
         rows = state.rows.rows[numbers]
         side = rows["side"].astype(np.int64)
@@ -318,29 +323,36 @@ class RunningStreamStreamJoin:
         back = np.where(side == LEFT, windows.before_ms, windows.after_ms)
         state.load(side, rows["key_code"], rows["time"] - back, self._expired)
         may_be_held = numbers[self._keeps[side]] if self._stores.held is not None else numbers[:0]
-        room: NDArray[Any] = np.empty(max(2 * len(arrivals), _FIRST_RESULTS), dtype=RESULT)
         held = state.rows.held_sets(may_be_held)
         was_held = state.rows.rows["held"] == 1 if self._changelog.wanted else None
-        joined, count, met_held = join(
-            arrivals, self._policy, self._clocks, *held, state.rows.newest, state.rows.rows, room
-        )
-        results: NDArray[Any] = joined[:count]
+        joining = Joining(state.rows, held, self._policy, self._clocks)
+
+        def ask(results: NDArray[Any], on_failure: OnFailure | None) -> tuple[pa.Array, Asking]:
+            asking = Asking(self._context.node, merged.sequence[results["trigger"]], on_failure)
+            return self._values(state, results, merged, asking), asking
+
+        if self._context.on_failure is None:
+            results, met_held = joining.join(arrivals)
+            made = Joined(results, ask(results, None)[0], results, met_held, 0)
+        else:
+            as_shipped = bool(self._policy["as_shipped"][0])
+            made = LeavingOut(joining, ask, merged.sequence, self._context.on_failure, as_shipped).join(arrivals)
         if was_held is not None:
-            self._changelog.add(state.rows, was_held, arrivals, results, retention_ms=windows.retention_ms)
+            self._changelog.add(state.rows, was_held, arrivals, made.changes, retention_ms=windows.retention_ms)
         for name in _CLOCK_NAMES:
             self._context.clocks[name] = int(self._clocks[name][0])
         self._context.clocks["arrivals"] = self._arrivals
-        self._account(arrivals, results, met_held)
-        return results
+        self._account(arrivals, made, int(np.count_nonzero(state.rows.rows["held"])))
+        return made
 
-    def _account(self, arrivals: NDArray[Any], results: NDArray[Any], met_held: int) -> None:
-        metrics, count = self._metrics, np.bincount(arrivals["outcome"], minlength=UNMATCHED + 1)
-        lone = int(np.count_nonzero((results["left"] == NO_ROW) | (results["right"] == NO_ROW)))
-        given_up = lone - count[LONE] - count[LONE_WITHOUT_KEY]  # of those that were held
+    def _account(self, arrivals: NDArray[Any], made: Joined, held: int) -> None:
+        """Accounts for records (`ARRIVAL`), of which so many are ``held`` now."""
+        metrics, count = self._metrics, np.bincount(arrivals["outcome"], minlength=FAILED + 1)
+        given_up = metrics.held_after + int(count[HELD]) - made.met_held - held
         metrics.records_in += len(arrivals)
-        metrics.held_after += int(count[HELD] - met_held - given_up)
-        metrics.account("joined", count[JOINED] + met_held)
-        metrics.account("unmatched", count[LONE] + count[UNMATCHED] + given_up)
+        metrics.held_after = held
+        metrics.account("joined", count[JOINED] + made.met_held)
+        metrics.account("unmatched", count[LONE] + count[UNMATCHED] + given_up - made.left_out)
         metrics.account("stored", count[STORED])
         metrics.account("null-key", count[LONE_WITHOUT_KEY])
         metrics.drop("null-key", count[WITHOUT_KEY])
@@ -358,19 +370,34 @@ class RunningStreamStreamJoin:
         )  # fmt: skip
 
     def _batch_of(
-        self, state: StreamJoinState, results: NDArray[Any], like: Batch, sequence: NDArray[np.int64]
+        self,
+        state: StreamJoinState,
+        results: NDArray[Any],
+        value: pa.Array,
+        like: Batch,
+        sequence: NDArray[np.int64],
     ) -> Batch:
         """Results as records, without headers; ``like`` has keys of their type."""
+        keys, codes = self._keys_of(state, results, like)
+        self._metrics.records_out += len(results)
+        return Batch(keys, codes, value, np.ascontiguousarray(results["time"]), sequence)
+
+    def _keys_of(
+        self, state: StreamJoinState, results: NDArray[Any], like: Batch
+    ) -> tuple[KeyColumn, NDArray[np.int64]]:
+        """The keys of results, and their codes."""
         left, right = results["left"], results["right"]
         codes = state.rows.rows["key_code"][np.where(left != NO_ROW, left, right)]
-        keys = KeyColumn.deserialized(self._context.keys.take(codes), like.keys.type)
+        return KeyColumn.deserialized(self._context.keys.take(codes), like.keys.type), codes
+
+    def _values(self, state: StreamJoinState, results: NDArray[Any], like: Batch, asking: Asking) -> pa.Array:
+        """What the joiner gives; ``asking``: about the records that have caused the results."""
+        keys, _ = self._keys_of(state, results, like)
         columns = {
             "key": keys.plain,
-            "left": state.rows.values(LEFT, left),
-            "right": state.rows.values(RIGHT, right),
+            "left": state.rows.values(LEFT, results["left"]),
+            "right": state.rows.values(RIGHT, results["right"]),
             "timestamp": pa.array(results["time"]),
             **window_columns(keys),
         }
-        value = evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), self._context.node, sequence)
-        self._metrics.records_out += len(results)
-        return Batch(keys, codes, value, np.ascontiguousarray(results["time"]), sequence)
+        return asking.evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns))

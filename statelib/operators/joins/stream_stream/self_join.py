@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
+from statelib.operators.asking import Asking, tolerated
 from statelib.operators.joins.stream_stream.changelog import StreamJoinChangelog
 from statelib.operators.joins.stream_stream.kernel import (
     ARRIVAL,
     CLOCKS,
     EXPIRED,
+    FAILED,
     JOINED,
     LEFT,
     NO_ROW,
@@ -42,7 +44,6 @@ from statelib.operators.joins.stream_stream.self_kernel import join_with_itself
 from statelib.operators.joins.stream_stream.state import StreamJoinState, StreamJoinStores
 from statelib.operators.joins.stream_stream.store import JoinWindowStore
 from statelib.operators.key_codes import key_codes
-from statelib.operators.mappers.mapping import Mapper, evaluate
 from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn, window_columns
 from statelib.stores.spec import StoreSpec, settings_of
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.joins.stream_stream.operator import StreamStreamJoin
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.records.batch import Uptake
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import WriteBatch
@@ -137,13 +139,15 @@ class RunningStreamSelfJoin:
         batch = replace(given, key_code=key_codes(given, self._context))
         state = self._opened(batch.value.type)
         arrivals = self._arrivals_of(batch, state)
-        results = self._join(state, arrivals)
+        if self._context.on_failure is not None:
+            self._ask_for_themselves(batch, arrivals)
+        results, value = self._join(state, arrivals, batch)
         late = np.flatnonzero(arrivals["outcome"] == EXPIRED)
         self._context.drop_late(
             batch, late, uptake, arrivals["behind"],
             reason="older than the join's retention", clock="store_time",
         )  # fmt: skip
-        made = self._batch_of(state, results, batch)
+        made = self._batch_of(state, results, value, batch)
         state.rows.compact(self._expired)
         return made
 
@@ -184,8 +188,16 @@ class RunningStreamSelfJoin:
         arrivals["row"][taken] = state.rows.add(LEFT, codes[taken], batch.timestamp[taken], arrival, value)
         return arrivals
 
-    def _join(self, state: StreamJoinState, arrivals: NDArray[Any]) -> NDArray[Any]:
-        """`RESULT`; keeps clocks and figures."""
+    def _ask_for_themselves(self, batch: Batch, arrivals: NDArray[Any]) -> None:
+        """Asks for the results of records with themselves, as Kafka does before it does anything else."""
+        asking = Asking.of(self._context, batch.sequence)
+        columns = {"key": batch.key, "left": batch.value, "right": batch.value, "timestamp": pa.array(batch.timestamp)}
+        columns |= window_columns(batch.keys)
+        asking.evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), arrivals["outcome"] == JOINED)
+        arrivals["outcome"][asking.failed] = FAILED
+
+    def _join(self, state: StreamJoinState, arrivals: NDArray[Any], batch: Batch) -> tuple[NDArray[Any], pa.Array]:
+        """`RESULT` and the values; of a record for which the joiner fails those before. Keeps clocks and figures."""
         rows = state.rows.rows[arrivals["row"][arrivals["outcome"] == JOINED]]
         windows = self._spec.windows
         least = rows["time"] - max(windows.before_ms, windows.after_ms)
@@ -200,11 +212,19 @@ class RunningStreamSelfJoin:
         for name in _CLOCK_NAMES:
             self._context.clocks[name] = int(self._clocks[name][0])
         self._context.clocks["arrivals"] = self._arrivals
+        value, failed = self._values(state, results, batch)
+        given = np.ones(len(results), np.bool_)
+        for at, what in failed.items():
+            row = int(results["trigger"][at])
+            if given[at] and self._context.on_failure is not None:
+                given[at:] &= results["trigger"][at:] != row
+                arrivals["outcome"][row] = FAILED
+                self._context.on_failure(int(batch.sequence[row]), what)
         self._account(arrivals)
-        return results
+        return (results, value) if given.all() else (results[given], value.filter(pa.array(given)))
 
     def _account(self, arrivals: NDArray[Any]) -> None:
-        metrics, count = self._metrics, np.bincount(arrivals["outcome"], minlength=UNMATCHED + 1)
+        metrics, count = self._metrics, np.bincount(arrivals["outcome"], minlength=FAILED + 1)
         metrics.records_in += len(arrivals)
         metrics.account("joined", count[JOINED])
         metrics.account("unmatched", count[UNMATCHED])
@@ -215,10 +235,9 @@ class RunningStreamSelfJoin:
         metrics.count("expired-window-record-drop", int(arrivals["expired"].sum()))
         metrics.lateness.observe(arrivals["lateness"][arrivals["outcome"] >= JOINED])
 
-    def _batch_of(self, state: StreamJoinState, results: NDArray[Any], like: Batch) -> Batch:
-        """Results as records."""
-        codes = np.ascontiguousarray(state.rows.rows["key_code"][results["left"]])
-        keys = KeyColumn.deserialized(self._context.keys.take(codes), like.keys.type)
+    def _values(self, state: StreamJoinState, results: NDArray[Any], batch: Batch) -> tuple[pa.Array, dict[int, str]]:
+        """The values of results, and what is said of those for which the joiner fails, by place, ascending."""
+        keys, _ = self._keys_of(state, results, batch)
         columns = {
             "key": keys.plain,
             "left": state.rows.values(LEFT, results["left"]),
@@ -226,10 +245,23 @@ class RunningStreamSelfJoin:
             "timestamp": pa.array(results["time"]),
             **window_columns(keys),
         }
-        sequence = like.sequence[results["trigger"]]
-        value = evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), self._context.node, sequence)
+        on_failure = None if self._context.on_failure is None else tolerated
+        asking = Asking(self._context.node, batch.sequence[results["trigger"]], on_failure)
+        return asking.evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns)), asking.reasons
+
+    def _keys_of(
+        self, state: StreamJoinState, results: NDArray[Any], like: Batch
+    ) -> tuple[KeyColumn, NDArray[np.int64]]:
+        """The keys of results, and their codes."""
+        codes = np.ascontiguousarray(state.rows.rows["key_code"][results["left"]])
+        return KeyColumn.deserialized(self._context.keys.take(codes), like.keys.type), codes
+
+    def _batch_of(self, state: StreamJoinState, results: NDArray[Any], value: pa.Array, like: Batch) -> Batch:
+        """Results as records."""
+        keys, codes = self._keys_of(state, results, like)
+        sequence, time = like.sequence[results["trigger"]], np.ascontiguousarray(results["time"])
         self._metrics.records_out += len(results)
-        batch = Batch(keys, codes, value, np.ascontiguousarray(results["time"]), sequence)
+        batch = Batch(keys, codes, value, time, sequence)
         return (
             batch if like.headers is None else replace(batch, headers=like.headers.take(pa.array(results["trigger"])))
         )

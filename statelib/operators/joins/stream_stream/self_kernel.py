@@ -9,6 +9,7 @@ from statelib.operators.joins.stream_stream.kernel import (
     ARRIVAL,
     CLOCKS,
     EXPIRED,
+    FAILED,
     JOINED,
     NO_ROW,
     POLICY,
@@ -69,7 +70,7 @@ def join_with_itself(
     """Joins records with those of the same stream, as Kafka's ``KStreamKStreamSelfJoin``.
 
     Args:
-        arrivals: `ARRIVAL`, in order.
+        arrivals: `ARRIVAL`, in order; one for which the joiner has `FAILED` is stored, and no more.
         policies: `POLICY`, one.
         all_clocks: `CLOCKS`, one, brought up to date; the store's is ``left``.
         newest: int64, by ``2 * key code``: the first row of the key's list, else `NO_ROW`.
@@ -87,6 +88,11 @@ def join_with_itself(
         if number == NO_ROW:
             continue
         own = rows[number]
+        if arrival.outcome == FAILED:
+            clocks.left = max(clocks.left, time)
+            arrival.expired = keep(own, number, clocks.left, policy, newest, rows) == EXPIRED
+            arrival.behind = clocks.left - time
+            continue
         clocks.stream_time = max(clocks.stream_time, time)
         visible = clocks.left - policy.before - policy.after - policy.grace + 1
         clocks.left = max(clocks.left, time)

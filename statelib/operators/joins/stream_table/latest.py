@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.operators.asking import Asking
 from statelib.operators.joins.stream_table.stream_side import StreamSide, StreamSideSpec
 from statelib.operators.tables.working_set import Lookups
 
@@ -56,6 +57,7 @@ class RunningStreamLatestJoin:
     """The running operator: what all keys have that either side has named since the last flush."""
 
     def __init__(self, spec: StreamLatestJoin, context: OperatorContext) -> None:
+        self._context = context
         self._stream = StreamSide(context, spec)
         self._table = spec.view.lookup(context)
 
@@ -63,9 +65,10 @@ class RunningStreamLatestJoin:
         """The joined records, in the stream's order."""
         del uptake
         stream, *tables = inputs
-        key, codes = self._stream.keys_of(stream, tables[0])
-        right = self._table.look_up(key, Lookups(stream.sequence, codes), tables).value
-        return self._stream.joined(stream, key, codes, right)
+        asking = Asking.of(self._context, stream.sequence)
+        key, codes = self._stream.keys_of(stream, tables[0], asking)
+        right = self._table.look_up(key, Lookups(stream.sequence, codes), tables, asking).value
+        return self._stream.joined(stream, key, codes, right, asking)
 
     def flush(self, write: WriteBatch) -> None:
         """Forgets what keys have; the table's own operator writes it."""

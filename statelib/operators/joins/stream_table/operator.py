@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.operators.asking import Asking
 from statelib.operators.joins.stream_table.stream_side import StreamSide, StreamSideSpec
 from statelib.operators.tables.steps import through
 from statelib.operators.tables.writer import VersionedStore
@@ -83,11 +84,12 @@ class RunningStreamTableJoin:
         if self._working_set is None:  # opened here, after the last flush has been written
             spec = self._spec
             self._working_set = spec.table_store.values(self._context, table.value.type, spec.aggregator)
-        key, codes = self._stream.keys_of(stream, table)
+        asking = Asking.of(self._context, stream.sequence)
+        key, codes = self._stream.keys_of(stream, table, asking)
         found = self._working_set.values_of(self._working_set.meet(stream, codes, table))
         steps = self._spec.steps
-        right = through(steps, key, found, self._context.node, stream.sequence) if steps else found
-        return self._stream.joined(stream, key, codes, right)
+        right = through(steps, key, found, asking) if steps else found
+        return self._stream.joined(stream, key, codes, right, asking)
 
     def flush(self, write: WriteBatch) -> None:
         """Forgets the timelines; the table's own operator writes them."""

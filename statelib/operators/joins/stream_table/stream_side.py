@@ -21,13 +21,13 @@ from statelib.operators.base import StorelessSpec
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
 from statelib.operators.mappers.fields import ALL, NONE, both, columns_for, fields_of_mapper, pruned, reads_key
-from statelib.operators.mappers.mapping import evaluate
 from statelib.records.batch import NULL_KEY
 from statelib.records.key_column import KeyColumn, window_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from statelib.operators.asking import Asking
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
     from statelib.operators.mappers.mapping import Mapper
@@ -69,8 +69,8 @@ class StreamSide:
         self._left = spec.left
         self._key = spec.key
 
-    def keys_of(self, stream: Batch, table: Batch) -> tuple[KeyColumn, NDArray[np.int64]]:
-        """The key under which each record is looked up, and its code.
+    def keys_of(self, stream: Batch, table: Batch, asking: Asking) -> tuple[KeyColumn, NDArray[np.int64]]:
+        """The key under which each record is looked up, and its code; ``asking``: about the records.
 
         Raises:
             ConfigurationError: Keys of this type cannot be the table's: none would ever be found.
@@ -81,13 +81,13 @@ class StreamSide:
             way_round = "bring the keys of the one to the other's type with select_key() before"
             check_types(stream.keys.type, table.keys.type, node=node, what=what, way_round=way_round)
             return stream.keys, key_codes(stream, self._context)
-        key = KeyColumn(evaluate(self._key, columns_for(self._key, stream), node, stream.sequence))
+        key = KeyColumn(asking.evaluate(self._key, columns_for(self._key, stream)))
         what = "the join looks for keys of type {}, the table's are of type {}"
         way_round = f"cast what the key mapper gives to {table.keys.type}"
         check_types(key.type, table.keys.type, node=node, what=what, way_round=way_round)
         return key, self._context.keys.encode(key.serialized())
 
-    def joined(self, stream: Batch, key: KeyColumn, codes: NDArray[np.int64], right: pa.Array) -> Batch:
+    def joined(self, stream: Batch, key: KeyColumn, codes: NDArray[np.int64], right: pa.Array, asking: Asking) -> Batch:
         """What goes on, with the stream's keys, timestamps and headers.
 
         Args:
@@ -95,11 +95,12 @@ class StreamSide:
             key: The key under which each was looked up.
             codes: int64, the code of the key of each.
             right: What the table has for it; null: nothing.
+            asking: About the records: those for which a function fails go no further.
         """
         has_value = valid_of(stream.value)
         usable = has_value if self._left else has_value & (codes != NULL_KEY)
         matched = valid_of(right) & usable & (codes != NULL_KEY)
-        emitted = usable if self._left else matched
+        emitted = (usable if self._left else matched) & ~asking.failed
         left = stream.filter(emitted)
 
         def of_left(column: pa.Array) -> pa.Array:
@@ -115,7 +116,12 @@ class StreamSide:
         if self._key is not None and fields_of_mapper(self._joiner, "mapped_key") != NONE:
             columns["mapped_key"] = of_left(key.plain)
         columns |= window_columns(left.keys)
-        value = evaluate(self._joiner, pa.RecordBatch.from_pydict(columns), self._context.node, left.sequence)
+        about_left = asking.among(emitted)
+        left = replace(left, value=about_left.evaluate(self._joiner, pa.RecordBatch.from_pydict(columns)), prior=None)
+        asking.failed[emitted] = about_left.failed
+        if asking.failed.any():
+            left = left.filter(~about_left.failed)
+            usable, matched, has_value = (of & ~asking.failed for of in (usable, matched, has_value))
         metrics = self._context.metrics
         metrics.records_in += len(stream)
         metrics.records_out += len(left)
@@ -124,5 +130,5 @@ class StreamSide:
         metrics.account("unmatched", int(np.count_nonzero(usable & ~matched & ~null_key)))
         metrics.account("null-key", int(np.count_nonzero(null_key & usable)))
         metrics.drop("null-key", int(np.count_nonzero(null_key & ~usable)))
-        metrics.drop("null-value", len(stream) - int(np.count_nonzero(has_value)))
-        return replace(left, value=value, prior=None)
+        metrics.drop("null-value", int(np.count_nonzero(~valid_of(stream.value) & ~asking.failed)))
+        return left

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.operators.asking import Asking
 from statelib.operators.base import StorelessSpec
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
@@ -111,19 +112,20 @@ class RunningTableJoin:
             way_round="bring the keys of one table to the other's type: to_stream().select_key(...).to_table()",
         )
         own, out_of_order = only_latest(forwarded)
-        other = self._other.look_up(own.keys, Lookups(own.sequence, key_codes(own, self._context)), tables)
+        asking = Asking.of(self._context, own.sequence)
+        other = self._other.look_up(own.keys, Lookups(own.sequence, key_codes(own, self._context)), tables, asking)
 
         goes_on = valid_of(other.value)
         if self._spec.keeps_own:
             goes_on = goes_on | valid_of(own.value)
             if own.prior is not None:
                 goes_on = goes_on | valid_of(own.prior)
-        changes = self._joined(own, other, goes_on)
+        changes = self._joined(own, other, goes_on, asking)
         metrics = self._context.metrics
         metrics.records_in += len(forwarded)
         metrics.records_out += len(changes)
         metrics.account("joined", len(changes))
-        metrics.account("unmatched", len(own) - len(changes))
+        metrics.account("unmatched", int(np.count_nonzero(~goes_on & ~asking.failed)))
         metrics.drop("out-of-order", out_of_order)
         return changes
 
@@ -136,17 +138,20 @@ class RunningTableJoin:
         """What keys have."""
         return self._other.memory_bytes()
 
-    def _joined(self, own: Batch, other: Found, goes_on: NDArray[np.bool_]) -> Batch:
+    def _joined(self, own: Batch, other: Found, goes_on: NDArray[np.bool_], asking: Asking) -> Batch:
+        """What the changes that go on are for the joined table, without those for which the joiner fails."""
+        goes_on = goes_on & ~asking.failed
         changes = replace(own, timestamp=np.maximum(own.timestamp, other.timestamp)).filter(goes_on)
-        value = other.value if goes_on.all() else other.value.filter(goes_on)
-        prior = None
+        about, of_other = asking.among(goes_on), other.value if goes_on.all() else other.value.filter(goes_on)
+        value, prior = self._values(changes, changes.value, of_other, about), None
         if self._spec.needs_prior and changes.prior is not None:
-            prior = self._values(changes, changes.prior, value)
-        return replace(changes, value=self._values(changes, changes.value, value), prior=prior)
+            prior = self._values(changes, changes.prior, of_other, about)
+        changes, asking.failed[goes_on] = replace(changes, value=value, prior=prior), about.failed
+        return changes.filter(~about.failed) if about.failed.any() else changes
 
-    def _values(self, changes: Batch, own: pa.Array, other: pa.Array) -> pa.Array:
+    def _values(self, changes: Batch, own: pa.Array, other: pa.Array, asking: Asking) -> pa.Array:
         left, right = (own, other) if self._spec.is_left else (other, own)
-        return self._spec.joined.of(changes.keys, left, right, changes.timestamp, self._context.node, changes.sequence)
+        return self._spec.joined.of(changes.keys, left, right, changes.timestamp, asking)
 
 
 @dataclass(frozen=True, slots=True)

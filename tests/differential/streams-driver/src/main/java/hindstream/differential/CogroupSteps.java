@@ -35,12 +35,12 @@ final class CogroupSteps {
     CogroupedKStream<Object, Object> both =
         counts
             ? one.cogroup((key, value, aggregate) -> Functions.counted(aggregate, 0))
-            : one.cogroup((key, value, aggregate) -> Functions.added(aggregate, value));
+            : one.cogroup(TopologyOfProgram.adding(step));
     if (other != null) {
       Aggregator<Object, Object, Object> second =
           counts
               ? (key, value, aggregate) -> Functions.counted(aggregate, 1)
-              : (key, value, aggregate) -> Functions.taken(aggregate, value);
+              : TopologyOfProgram.taking(step);
       both = both.cogroup(other, second);
     }
     Object zero = !counts ? "0" : other == null ? "0" : "0:0";
@@ -55,7 +55,8 @@ final class CogroupSteps {
     Duration grace = Duration.ofMillis(windows.get("grace").asLong());
     if (windows.get("kind").asText().equals("sessions")) {
       Merger<Object, Object> merger =
-          (key, first, second) -> counts ? Functions.counted(first, second) : Functions.merged(first, second);
+          (key, first, second) ->
+              counts ? Functions.counted(first, second) : Functions.checked(step, Functions.merged(first, second));
       SessionWindowedCogroupedKStream<Object, Object> sessions =
           both.windowedBy(SessionWindows.ofInactivityGapAndGrace(duration(windows, "gap"), grace));
       return kept

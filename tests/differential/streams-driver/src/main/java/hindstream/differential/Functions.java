@@ -1,5 +1,6 @@
 package hindstream.differential;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -44,6 +45,14 @@ final class Functions {
     if (passes(value, 4, 1)) {
       throw new IllegalArgumentException(text(value));
     }
+  }
+
+  /** What a function has made; the step may say that it fails for some. */
+  static String checked(JsonNode step, String made) {
+    if (step.has("fails")) {
+      failForSome(made);
+    }
+    return made;
   }
 
   static String keyText(Object key) {

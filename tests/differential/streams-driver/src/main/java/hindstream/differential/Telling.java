@@ -63,7 +63,15 @@ final class Telling implements Processor<Object, Object, Object, Object> {
       context.schedule(
           Duration.ofMillis(step.get("tick").asLong()),
           step.path("by_wall_clock").asBoolean() ? PunctuationType.WALL_CLOCK_TIME : PunctuationType.STREAM_TIME,
-          timestamp -> context.forward(new Record<>("a", kept("a", "t" + timestamp, timestamp), timestamp)));
+          this::tick);
+    }
+  }
+
+  private void tick(long timestamp) {
+    context.forward(new Record<>("a", kept("a", "t" + timestamp, timestamp), timestamp));
+    if (step.has("fails")) {
+      Functions.failForSome("t" + timestamp);
+      context.forward(new Record<>("b", kept("b", "u" + timestamp, timestamp), timestamp));
     }
   }
 

@@ -20,6 +20,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.GlobalKTable;
@@ -32,6 +33,7 @@ import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Reducer;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TableJoined;
@@ -45,7 +47,6 @@ import org.apache.kafka.streams.state.Stores;
 
 /** Builds a program's topology: each step makes a stream or a table of those before it. */
 final class TopologyOfProgram {
-  private static final ValueJoiner<Object, Object, Object> JOINER = Functions::joined;
 
   private final StreamsBuilder builder = new StreamsBuilder();
   private final List<Object> made = new ArrayList<>();
@@ -184,11 +185,11 @@ final class TopologyOfProgram {
         KTable<Object, Object> other = table(step, "with");
         boolean kept = step.hasNonNull("store");
         return switch (step.get("how").asText()) {
-          case "inner" -> kept ? table.join(other, JOINER, store(step)) : table.join(other, JOINER);
+          case "inner" -> kept ? table.join(other, joiner(step), store(step)) : table.join(other, joiner(step));
           case "left" ->
-              kept ? table.leftJoin(other, JOINER, store(step)) : table.leftJoin(other, JOINER);
+              kept ? table.leftJoin(other, joiner(step), store(step)) : table.leftJoin(other, joiner(step));
           default ->
-              kept ? table.outerJoin(other, JOINER, store(step)) : table.outerJoin(other, JOINER);
+              kept ? table.outerJoin(other, joiner(step), store(step)) : table.outerJoin(other, joiner(step));
         };
       default:
         KTable<Object, Object> right = table(step, "with");
@@ -198,21 +199,21 @@ final class TopologyOfProgram {
           TableJoined<Object, Object> joined = partitioned(step.get("partitioned").asBoolean());
           if (step.get("how").asText().equals("inner")) {
             return stored
-                ? table.join(right, foreignKey, JOINER, joined, store(step))
-                : table.join(right, foreignKey, JOINER, joined);
+                ? table.join(right, foreignKey, joiner(step), joined, store(step))
+                : table.join(right, foreignKey, joiner(step), joined);
           }
           return stored
-              ? table.leftJoin(right, foreignKey, JOINER, joined, store(step))
-              : table.leftJoin(right, foreignKey, JOINER, joined);
+              ? table.leftJoin(right, foreignKey, joiner(step), joined, store(step))
+              : table.leftJoin(right, foreignKey, joiner(step), joined);
         }
         if (step.get("how").asText().equals("inner")) {
           return stored
-              ? table.join(right, foreignKey, JOINER, store(step))
-              : table.join(right, foreignKey, JOINER);
+              ? table.join(right, foreignKey, joiner(step), store(step))
+              : table.join(right, foreignKey, joiner(step));
         }
         return stored
-            ? table.leftJoin(right, foreignKey, JOINER, store(step))
-            : table.leftJoin(right, foreignKey, JOINER);
+            ? table.leftJoin(right, foreignKey, joiner(step), store(step))
+            : table.leftJoin(right, foreignKey, joiner(step));
     }
   }
 
@@ -241,19 +242,19 @@ final class TopologyOfProgram {
       case "count" -> kept ? grouped.count(longs(step)) : grouped.count();
       case "reduce" ->
           kept
-              ? grouped.reduce(Functions::added, Functions::taken, store(step))
-              : grouped.reduce(Functions::added, Functions::taken);
+              ? grouped.reduce(adder(step), taker(step), store(step))
+              : grouped.reduce(adder(step), taker(step));
       default ->
           kept
               ? grouped.aggregate(
                   () -> (Object) "0",
-                  (key, value, aggregate) -> Functions.added(aggregate, value),
-                  (key, value, aggregate) -> Functions.taken(aggregate, value),
+                  adding(step),
+                  taking(step),
                   store(step))
               : grouped.aggregate(
                   () -> (Object) "0",
-                  (key, value, aggregate) -> Functions.added(aggregate, value),
-                  (key, value, aggregate) -> Functions.taken(aggregate, value));
+                  adding(step),
+                  taking(step));
     };
   }
 
@@ -297,8 +298,8 @@ final class TopologyOfProgram {
       case "stream_join" -> streamJoin(stream, step);
       case "stream_table_join" ->
           step.get("how").asText().equals("inner")
-              ? stream.join(table(step, "with"), JOINER)
-              : stream.leftJoin(table(step, "with"), JOINER);
+              ? stream.join(table(step, "with"), joiner(step))
+              : stream.leftJoin(table(step, "with"), joiner(step));
       case "global_join" -> globalJoin(stream, step);
       default -> throw new IllegalArgumentException("no such step: " + step);
     };
@@ -314,8 +315,8 @@ final class TopologyOfProgram {
             ? (key, value) -> key instanceof Windowed<?> windowed ? windowed.key() : key
             : (key, value) -> Functions.keyOrNone(value, shift, none);
     return step.get("how").asText().equals("inner")
-        ? stream.join(table, mapper, JOINER)
-        : stream.leftJoin(table, mapper, JOINER);
+        ? stream.join(table, mapper, joiner(step))
+        : stream.leftJoin(table, mapper, joiner(step));
   }
 
   private Object processed(KStream<Object, Object> stream, JsonNode step) {
@@ -367,9 +368,9 @@ final class TopologyOfProgram {
     KStream<Object, Object> other = stream(step, "with");
     StreamJoined<Object, Object, Object> joined = StreamJoined.with(new KeySerde(), new ValueSerde(), new ValueSerde());
     return switch (step.get("how").asText()) {
-      case "inner" -> stream.join(other, JOINER, windows, joined);
-      case "left" -> stream.leftJoin(other, JOINER, windows, joined);
-      default -> stream.outerJoin(other, JOINER, windows, joined);
+      case "inner" -> stream.join(other, joiner(step), windows, joined);
+      case "left" -> stream.leftJoin(other, joiner(step), windows, joined);
+      default -> stream.outerJoin(other, joiner(step), windows, joined);
     };
   }
 
@@ -378,13 +379,13 @@ final class TopologyOfProgram {
     return switch (step.get("function").asText()) {
       case "count" -> kept ? grouped.count(longs(step)) : grouped.count();
       case "reduce" ->
-          kept ? grouped.reduce(Functions::added, store(step)) : grouped.reduce(Functions::added);
+          kept ? grouped.reduce(adder(step), store(step)) : grouped.reduce(adder(step));
       default ->
           kept
               ? grouped.aggregate(
-                  () -> (Object) "0", (key, value, aggregate) -> Functions.added(aggregate, value), store(step))
+                  () -> (Object) "0", adding(step), store(step))
               : grouped.aggregate(
-                  () -> (Object) "0", (key, value, aggregate) -> Functions.added(aggregate, value));
+                  () -> (Object) "0", adding(step));
     };
   }
 
@@ -427,6 +428,26 @@ final class TopologyOfProgram {
         ? Materialized.as(
             Stores.persistentVersionedKeyValueStore(store, Duration.ofMillis(step.get("retention").asLong())))
         : Materialized.as(store);
+  }
+
+  private static ValueJoiner<Object, Object, Object> joiner(JsonNode step) {
+    return (left, right) -> Functions.checked(step, Functions.joined(left, right));
+  }
+
+  static Reducer<Object> adder(JsonNode step) {
+    return (aggregate, value) -> Functions.checked(step, Functions.added(aggregate, value));
+  }
+
+  private static Reducer<Object> taker(JsonNode step) {
+    return (aggregate, value) -> Functions.checked(step, Functions.taken(aggregate, value));
+  }
+
+  static Aggregator<Object, Object, Object> adding(JsonNode step) {
+    return (key, value, aggregate) -> Functions.checked(step, Functions.added(aggregate, value));
+  }
+
+  static Aggregator<Object, Object, Object> taking(JsonNode step) {
+    return (key, value, aggregate) -> Functions.checked(step, Functions.taken(aggregate, value));
   }
 
   private static ValueMapperWithKey<Object, Object, Object> suffixing(JsonNode step) {

@@ -51,17 +51,17 @@ final class WindowedSteps {
       case "reduce" ->
           kept
               ? windowed.reduce(
-                  Functions::added,
+                  TopologyOfProgram.adder(step),
                   kept(Materialized.<Object, Object, WindowStore<Bytes, byte[]>>as(step.get("store").asText()), step))
-              : windowed.reduce(Functions::added);
+              : windowed.reduce(TopologyOfProgram.adder(step));
       default ->
           kept
               ? windowed.aggregate(
                   () -> (Object) "0",
-                  (key, value, aggregate) -> Functions.added(aggregate, value),
+                  TopologyOfProgram.adding(step),
                   kept(Materialized.<Object, Object, WindowStore<Bytes, byte[]>>as(step.get("store").asText()), step))
               : windowed.aggregate(
-                  () -> (Object) "0", (key, value, aggregate) -> Functions.added(aggregate, value));
+                  () -> (Object) "0", TopologyOfProgram.adding(step));
     };
   }
 
@@ -76,20 +76,20 @@ final class WindowedSteps {
       case "reduce" ->
           kept
               ? windowed.reduce(
-                  Functions::added,
+                  TopologyOfProgram.adder(step),
                   kept(Materialized.<Object, Object, SessionStore<Bytes, byte[]>>as(step.get("store").asText()), step))
-              : windowed.reduce(Functions::added);
+              : windowed.reduce(TopologyOfProgram.adder(step));
       default ->
           kept
               ? windowed.aggregate(
                   () -> (Object) "0",
-                  (key, value, aggregate) -> Functions.added(aggregate, value),
-                  (key, one, other) -> Functions.merged(one, other),
+                  TopologyOfProgram.adding(step),
+                  (key, one, other) -> Functions.checked(step, Functions.merged(one, other)),
                   kept(Materialized.<Object, Object, SessionStore<Bytes, byte[]>>as(step.get("store").asText()), step))
               : windowed.aggregate(
                   () -> (Object) "0",
-                  (key, value, aggregate) -> Functions.added(aggregate, value),
-                  (key, one, other) -> Functions.merged(one, other));
+                  TopologyOfProgram.adding(step),
+                  (key, one, other) -> Functions.checked(step, Functions.merged(one, other)));
     };
   }
 
