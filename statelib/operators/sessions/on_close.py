@@ -106,7 +106,10 @@ class RunningFinalSessionAggregate(FinalAsLoaded, RunningSessionAggregate):
         emissions, _, prior = together(pieces, EMISSION, self._aggregator)
         due = emissions["end"] + self._finals.wait_ms
         joined = (emissions["update"] == NO_UPDATE) & (emissions["end"] > self._closing[0])
-        joined &= due <= self._clock[emissions["row"]]
+        before = np.concatenate(
+            [[self._closing[0] + self._finals.wait_ms], self._clock]
+        )  # the record itself joins first
+        joined &= due <= before[emissions["row"]]
         slot, start, end = (np.ascontiguousarray(emissions[name][joined]) for name in ("slot", "start", "end"))
         code = np.ascontiguousarray(self._slots.sessions["key_code"][slot])
         return ClosedWindows(code, Windows(start, end), due[joined], end, pc.filter(prior, pa.array(joined)))

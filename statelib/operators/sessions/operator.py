@@ -270,7 +270,7 @@ class RunningSessionAggregate:
         if self._changelog is not None:
             kept = states(self._aggregator.dump(gone["slot"]), np.ones(len(gone), np.bool_))
             self._log(self._changelog, gone, kept, columns[1])
-        if not self._spec.needs_prior:
+        if not (self._spec.needs_prior or self._spec.final):
             return gone, values, None
         return gone, values, self._priors(gone, self._aggregator.results(gone["slot"]), values[:0])
 
