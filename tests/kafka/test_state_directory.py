@@ -60,6 +60,7 @@ from tests.kafka.test_exported_changelogs import (
     windows_of_amounts,
 )
 from tests.kafka.test_headers import EVENTS, LATER, STORES, answered, answers, asked, keeping
+from tests.kafka.test_takeover import counted_and_paired, sales
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,6 +197,31 @@ def test_a_table_whose_changelog_is_its_topic(broker: Broker, unique: str, tmp_p
         assert restored(app) == {}
     bed.pipeline.run(None)
     assert_made_alike(bed, "priced")
+
+
+@pytest.mark.long
+def test_an_optimised_application(broker: Broker, unique: str, tmp_path: Path) -> None:
+    """One repartition topic for all, and one store for the stream that is joined with itself: it starts warm."""
+    chance = random.Random(16)
+    bed = WarmBed(tmp_path, broker, unique, counted_and_paired(), "kafka-4.4", "all")
+    bed.create("sales", "counts", "pairs")
+    bed.both("sales", sales(chance, 1_000))
+    bed.pipeline.run(None)
+    for topic in ("counts", "pairs"):
+        assert bed.made(topic)
+    assert {store.store for store in bed.lay("sales").stores} == {*bed.stores()}
+    assert len(bed.stores()) == 2
+    bed.assert_as_restored("optimized", **{"topology.optimization": "all"})
+    with bed.start("optimized", **{"topology.optimization": "all"}) as app:
+        assert in_order(app.dump("counts-store")) == in_order(bed.shown("counts-store"))
+        bed.both("sales", sales(chance, 1_500))
+        app.catch_up()
+        assert restored(app) == {}
+    bed.pipeline.run(None)
+    for topic in ("counts", "pairs"):
+        made = [(key.encode(), as_bytes(value)) for _, key, value, _ in bed.made(topic)]
+        assert sorted((key, value) for _, key, value, _ in bed.records(topic)) == sorted(made)
+        assert made
 
 
 def assert_made_alike(bed: WarmBed, topic: str) -> None:
