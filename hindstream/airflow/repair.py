@@ -31,6 +31,7 @@ from hindstream.airflow.fork_steps import ForkSteps, trial_of
 from hindstream.airflow.operators import HindstreamOperator
 from hindstream.airflow.runner import Runner, located
 from statelib.calls import function_checked
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -258,7 +259,7 @@ class _Steps(ForkSteps):
             from hindstream.trials.repairs import check_keys  # noqa: PLC0415
 
             told = differences_told(trial_of(begun["trial"]), settings, split_ms=begun["end_ms"])
-            check_keys(open_warehouse(settings), job.name, self.name(), [str(key) for key in keys])
+            check_keys(open_warehouse(settings), job.name, self.name(), _keys(keys))
             return asdict(told) | {"text": "\n".join([told.text, *begun["told"]])}
 
         found: dict[str, Any] = self._runner.call(do)
@@ -280,4 +281,17 @@ def _time_of(option: str, given: Any) -> int | None:
 
 
 def _is_true(given: Any) -> bool:
-    return str(given).lower() == "true"
+    """What a template has given."""
+    if (text := str(given).lower()) not in {"true", "false"}:
+        raise ConfigurationError(
+            f"late is true or false, not {given!r}", next_step="change it where the run is triggered"
+        )
+    return text == "true"
+
+
+def _keys(given: Any) -> list[str]:
+    """What a template has given: a text would be taken for the list of its letters."""
+    if isinstance(given, str):
+        step = "give a list; a template gives one in a DAG with render_template_as_native_obj=True"
+        raise ConfigurationError(f"keys are a list, not {given!r}", next_step=step)
+    return [str(key) for key in given]

@@ -15,6 +15,7 @@ import pytest
 import hindstream
 from statelib.commits import CommitLog
 from statelib.commits.forks import forks_of
+from statelib.errors.kinds import ConfigurationError
 from tests.conftest import ROOT
 from tests.hindstream.cli.mend.test_repair import FILE, WRONG, run_of
 
@@ -29,7 +30,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "approved": ("right", {"from": "41000"}, "Approve"),
     "rejected": ("right", {"from": 41000}, "Reject"),
     "bound": ("right", {"from": "41000", "keys": ["k0"]}, "Approve"),
-    "interval": ("wrong", {"from": "41000", "to": "60000"}, "Approve"),
+    "interval": ("wrong", {"from": "41000", "to": "60000", "keys": ["k0", "k1", "k2"]}, "Approve"),
     "at_once": ("right", {"begins": "41000"}, "nobody is asked"),
 }
 """By the name of a DAG: the file that the job has, of its last two runs; what its run is given; what a person says."""
@@ -48,7 +49,7 @@ for name in ("approved", "rejected", "bound"):
 interval = repair_dag("{folder}/right.py:job", then="{folder}/wrong.py:job", dag_id="interval", **of("interval"))
 with DAG("at_once", schedule=None) as at_once:
     repair_task_group(
-        "{folder}/right.py:job", start="{{{{{{{{ dag_run.conf['begins'] }}}}}}}}", approve=False, **of("at_once")
+        "{folder}/right.py:job", start="{{{{ dag_run.conf['begins'] }}}}", approve=False, **of("at_once")
     )
 """
 RUN = """
@@ -169,3 +170,13 @@ def test_an_interval_alone_and_the_job_goes_on_with_its_own_file(repaired) -> No
 
 def test_no_fork_is_left(repaired) -> None:
     assert {name: forks_of(of.job.warehouse, "counting") for name, of in repaired.items()} == dict.fromkeys(CASES, ())
+
+
+def test_what_a_template_gives_is_never_guessed() -> None:
+    from hindstream.airflow.repair import _is_true, _keys  # noqa: PLC0415 - imports Airflow
+
+    assert (_is_true("True"), _is_true(False), _keys(["a", 7])) == (True, False, ["a", "7"])
+    with pytest.raises(ConfigurationError, match="keys are a list, not 'k0'.*Next: give a list"):
+        _keys("k0")
+    with pytest.raises(ConfigurationError, match="late is true or false, not 'soon'"):
+        _is_true("soon")
