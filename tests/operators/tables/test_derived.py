@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from statelib.columns.windowed_type import KeyWindows
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.asking import Asking
 from statelib.operators.mappers.mapping import mapper, per_record
 from statelib.operators.tables.derived import DerivedTable, ToStream
 from statelib.operators.tables.source import PlainTableSource, TableSource
@@ -153,9 +154,9 @@ def test_mapped_values(
 )
 def test_steps(step: TableStep, values: list[int | None]) -> None:
     columns = columns_of(KeyColumn(pa.array(["a", "b", "c", "a"])), pa.array([2, 3, None, None], pa.int64()))
-    assert step.apply(columns, "NODE", np.arange(4)).to_pylist() == values
-    assert step.apply(columns.slice(2), "NODE", np.arange(2)).to_pylist() == values[2:]
-    assert step.apply(columns.slice(0, 0), "NODE", np.arange(0)).type == pa.int64()
+    assert step.apply(columns, Asking("NODE", np.arange(4))).to_pylist() == values
+    assert step.apply(columns.slice(2), Asking("NODE", np.arange(2))).to_pylist() == values[2:]
+    assert step.apply(columns.slice(0, 0), Asking("NODE", np.arange(0))).type == pa.int64()
 
 
 def test_steps_see_keys_and_windows_and_name_the_node() -> None:
@@ -163,10 +164,10 @@ def test_steps_see_keys_and_windows_and_name_the_node() -> None:
     keys = WindowedKeys(KeyColumn(pa.array(["a", "b"])), windows, KeyWindows("time", 10))
     columns = columns_of(keys, pa.array([1, 2]))
     late = FilterStep(mapper(pc.field("window_start") > 5))
-    assert late.apply(columns, "NODE", np.arange(2)).to_pylist() == [None, 2]
-    assert MapStep(mapper("key")).apply(columns, "NODE", np.arange(2)).to_pylist() == ["a", "b"]
+    assert late.apply(columns, Asking("NODE", np.arange(2))).to_pylist() == [None, 2]
+    assert MapStep(mapper("key")).apply(columns, Asking("NODE", np.arange(2))).to_pylist() == ["a", "b"]
     with pytest.raises(ConfigurationError, match="no field 'timestamp'.*NODE"):
-        FilterStep(mapper("timestamp")).apply(columns, "NODE", np.arange(2))
+        FilterStep(mapper("timestamp")).apply(columns, Asking("NODE", np.arange(2)))
 
 
 def test_without_old_values_every_deletion_goes_on() -> None:
