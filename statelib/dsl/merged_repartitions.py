@@ -46,9 +46,10 @@ def merge_repartition_topics(graph: DslGraph, builder: InternalStreamsBuilder, *
         key_changing.add("process")
         value_changing.add("process-values")
     found = _behind_key_changes(graph, key_changing, key_changing | value_changing)
+    sinks = {node: _sink(graph, node) for node in graph.graph_nodes if node.role == "repartition"}
     for changing, repartitions in _behind_merges(graph, found).items():
         if repartitions:
-            _merge(graph, builder, changing, repartitions)
+            _merge(graph, builder, changing, {repartition: sinks[repartition] for repartition in repartitions})
     _find_keys_kept(graph)
 
 
@@ -87,15 +88,17 @@ def _behind_merges(graph: DslGraph, found: dict[GraphNode, _Repartitions]) -> di
     return {changing: of for changing, of in found.items() if changing not in replaced} | of_merges
 
 
-def _merge(graph: DslGraph, builder: InternalStreamsBuilder, changing: GraphNode, repartitions: _Repartitions) -> None:
-    first = _sink(graph, next(iter(repartitions)))
+def _merge(
+    graph: DslGraph, builder: InternalStreamsBuilder, changing: GraphNode, repartitions: dict[GraphNode, Sink]
+) -> None:
+    """Makes one repartition behind ``changing``; ``repartitions``: those in whose place it comes, and their sinks."""
+    first = next(iter(repartitions.values()))
     names = stream_names(builder, first.topic_in_text or first.topic)
     nodes = repartition_nodes(builder, changing.output, names)
     merged = GraphNode(tuple(node.name for node in nodes), changing.priority, "repartition")
-    for repartition in repartitions:
+    for repartition, sink in repartitions.items():
         below = _upwards(repartition, lambda node: changing in node.parents)
-        if below is None:
-            sink = _sink(graph, repartition)
+        if below is None:  # or another merge has it already
             raise ConfigurationError(
                 "Kafka Streams cannot merge these repartition topics: what is before them is shared",
                 node=changing.output,

@@ -5,6 +5,7 @@ Their records come from one topic, so that there is one order on both sides.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,8 @@ def difference_of(
             topology_of(program)
         except ConfigurationError as error:
             return None if _CANNOT in str(error) else found
+        except Exception as error:  # noqa: BLE001 - shown, as any other
+            return replace(found, here=f"{type(error).__name__}: {error}")
     return found
 
 

@@ -63,6 +63,16 @@ def test_a_sink_behind_a_merged_topic_needs_no_repartition_of_its_own() -> None:
     assert repartitions == [(), ("app-KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition",)]
 
 
+def test_what_kafka_streams_cannot_merge_is_refused() -> None:
+    """Two merges below one changed key: each would have its repartition."""
+    builder = StreamsBuilder("app")
+    renamed = builder.stream("in").select_key("value")
+    renamed.merge(renamed).merge(renamed).group_by_key().count()
+    builder.build()
+    with pytest.raises(ConfigurationError, match=r"cannot merge.*leave merge\.repartition\.topics out"):
+        builder.build(ALL)
+
+
 def test_topics_tables_with_stores_have_their_topic_as_changelog() -> None:
     builder = StreamsBuilder("app")
     versioned = Stores.persistent_versioned_key_value_store("versions", timedelta(seconds=1))
