@@ -195,7 +195,7 @@ def _scan(
     while True:
         left_due = left != ABSENT and rows[by_rank[left]].time <= last_due_left
         right_due = right != ABSENT and rows[by_rank[right]].time <= last_due_right
-        if emitted == stop:
+        if emitted == stop and (left_due or right_due):
             is_left = left_due and (not right_due or left < right)
             clocks.least_held = rows[by_rank[left if is_left else right]].time
             _hold_again(first, emitted, rows, left_held, right_held, results)
