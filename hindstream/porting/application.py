@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hindstream.porting.protocol import Ready
+    from statelib.settings.semantics import Semantics
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,13 @@ class Running:
     ready: Ready
     kafka_version: str
     optimization: str | None
+
+    @property
+    def semantics(self) -> Semantics:
+        """With which a job does what this version of Kafka Streams does."""
+        numbers = re.match(r"(\d+)\.(\d+)", self.kafka_version)
+        is_newer = numbers is not None and (int(numbers[1]), int(numbers[2])) >= (4, 4)
+        return "kafka-4.4" if is_newer else "kafka-4.3"
 
 
 @contextmanager

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from statelib.job.job import Job
     from statelib.settings.semantics import Semantics
 
-_SHIPPED: Semantics = "kafka-4.3"
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -78,7 +76,7 @@ class Proof:
         compared: With the semantics that the job has.
         explained: Why differences are none of the port's: rows of docs/semantics.md; empty: there is none, or nobody
             knows.
-        shipped: Whether they go away with ``semantics=kafka-4.3``.
+        shipped: Those of the shipped library, if the differences go away with them.
         unexplained: How many differ all the same.
         smallest: The smallest input; None: nothing is unexplained.
         only_job: Sources that only the job reads.
@@ -87,7 +85,7 @@ class Proof:
 
     compared: Compared
     explained: tuple[str, ...] = ()
-    shipped: bool = False
+    shipped: Semantics | None = None
     unexplained: int = 0
     smallest: Smallest | None = None
     only_job: tuple[str, ...] = ()
@@ -111,6 +109,7 @@ class Prover:
         comparing: Compares what they have written.
         formats: The application's bytes.
         semantics: Those of the job.
+        shipped: Those of the application's version of Kafka Streams.
         most_tries: How often both run again to make the input small.
     """
 
@@ -124,6 +123,7 @@ class Prover:
         comparing: Comparing,
         formats: Formats,
         semantics: Semantics,
+        shipped: Semantics = "kafka-4.3",
         most_tries: int = MOST_TRIES,
     ) -> None:
         self._most_tries = most_tries
@@ -134,6 +134,7 @@ class Prover:
         self._engine = engine
         self._comparing = comparing
         self._semantics = semantics
+        self._shipped = shipped
         self._topics = tuple(map(formats.name, sample.topics))
         self._frames = _frames(sample, formats)
 
@@ -152,15 +153,15 @@ class Prover:
         if not found.differing:
             return Proof(found, only_job=only[0], only_application=only[1])
         semantics, best = self._semantics, found
-        if rules_of(self._semantics) != rules_of(_SHIPPED):
-            as_shipped = self._compared(answer, places, _SHIPPED)
+        if rules_of(self._semantics) != rules_of(self._shipped):
+            as_shipped = self._compared(answer, places, self._shipped)
             if not as_shipped.differing:
-                return Proof(found, shipped_reasons(self._job.topology), True, 0, None, *only)
+                return Proof(found, shipped_reasons(self._job.topology), self._shipped, 0, None, *only)
             if as_shipped.differing <= found.differing:
-                semantics, best = _SHIPPED, as_shipped
+                semantics, best = self._shipped, as_shipped
         if self._is_of_order(places):
-            return Proof(found, (SEVERAL_TOPICS,), False, 0, None, *only)
-        return Proof(found, (), False, best.differing, self._smallest(places, best, semantics), *only)
+            return Proof(found, (SEVERAL_TOPICS,), None, 0, None, *only)
+        return Proof(found, (), None, best.differing, self._smallest(places, best, semantics), *only)
 
     def _sources(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Topics that one of both reads alone. Of the application's own repartition topics nobody knows here."""
@@ -199,7 +200,8 @@ class Prover:
         for other in other_orders(self._sample, places):
             answer = self._theirs(other)
             if any(
-                not self._compared(answer, places, of).differing for of in dict.fromkeys((self._semantics, _SHIPPED))
+                not self._compared(answer, places, of).differing
+                for of in dict.fromkeys((self._semantics, self._shipped))
             ):
                 return True
         return False

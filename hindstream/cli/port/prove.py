@@ -109,8 +109,9 @@ def _prove(asked: Asked, settings: Settings) -> _Found:
         engine = Engine(job, sample, settings, Path(folder))
         comparing = Comparing(formats, asked.rules)
         prover = Prover(
-            job, sample, application.runner, application.ready, engine, comparing, formats, settings.semantics
-        )
+            job, sample, application.runner, application.ready, engine, comparing, formats, settings.semantics,
+            application.semantics,
+        )  # fmt: skip
         return _Found(asked, sample, prover.prove(), application.kafka_version)
 
 
@@ -145,7 +146,7 @@ def _sentences(found: _Found) -> Iterator[str]:
     if proof.only_application:
         yield f"The application also reads {', '.join(proof.only_application)}; the job does not, so it got no record."
     if proof.shipped:
-        yield "This is explained: with --set semantics=kafka-4.3 nothing differs (docs/semantics.md)."
+        yield f"This is explained: with --set semantics={proof.shipped} nothing differs (docs/semantics.md)."
         yield from (f"  - {reason}" for reason in proof.explained)
     elif proof.explained:
         yield "This is explained: records of equal time come in another order from one topic than from the other, and"
@@ -153,7 +154,8 @@ def _sentences(found: _Found) -> Iterator[str]:
     elif proof.smallest is not None and proof.smallest.semantics != "kip":
         gone = proof.compared.differing - proof.unexplained
         differ = counted(proof.unexplained, "record differs", "records differ")
-        yield f"With --set semantics=kafka-4.3 {differ}{': the others are explained' if gone else ', too'}."
+        others = ": the others are explained" if gone else ", too"
+        yield f"With --set semantics={proof.smallest.semantics} {differ}{others}."
 
 
 def _sink_sentence(sink: SinkComparison) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hindstream.porting.application import Running
 from hindstream.porting.engine import Engine
 from hindstream.porting.explained import SEVERAL_TOPICS
 from hindstream.porting.formats import Formats
@@ -131,3 +132,11 @@ def test_what_is_dropped_is_counted_on_both_sides(proved: Prove) -> None:
     assert right.compared.dropped[0] == right.compared.dropped[1] > 0
     _, wrong = proved("Ports::windows", PORTS[0].job(right=False), most_tries=0)
     assert wrong.compared.dropped[0] < wrong.compared.dropped[1]
+
+
+@pytest.mark.parametrize(
+    ("version", "semantics"),
+    [("4.3.0", "kafka-4.3"), ("4.4.0", "kafka-4.4"), ("4.10.1-SNAPSHOT", "kafka-4.4"), ("3.9.1", "kafka-4.3")],
+)
+def test_what_is_shipped_goes_by_the_applications_version(runner, version: str, semantics: str) -> None:
+    assert Running(runner, runner.topology(PACKAGE + "windows"), version, None).semantics == semantics
