@@ -140,7 +140,8 @@ def of_streams() -> Job:
     stream.deduplicate("id", 10 * _MINUTE).to("by-id")
     near = JoinWindows.of_time_difference_and_grace(2 * _SECOND, 20 * _SECOND)
     stream.left_join(rates, {"id": "left.id", "rate": "right.rate"}, near).to("met")
-    return Job("of-streams", builder.build())
+    stream.join(stream, {"id": "left.id", "amount": "right.amount"}, near).to("met-itself")
+    return Job("of-streams", builder.build({"topology.optimization": "single.store.self.join"}))
 
 
 def of_windows() -> Job:

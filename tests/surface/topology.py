@@ -96,7 +96,7 @@ def surface() -> Topology:
     topics_and_partitions(builder, events)
     tables_of_windows(events, names)
     events.peek(lambda columns: columns.validate()).to("peeked")
-    return builder.build()
+    return builder.build({"topology.optimization": "single.store.self.join"})
 
 
 def tables_of_windows(events: KStream, names: KTable) -> None:
@@ -296,7 +296,7 @@ def stream_table_joins(events: KStream, prices: KTable, names: KTable) -> None:
 
 
 def stream_joins(events: KStream, clicks: KStream) -> None:
-    """Two streams: each kind of join, windows on both sides and on one, a stream with itself."""
+    """Two streams: each kind of join, windows on both sides and on one, a stream with itself in one store."""
     near = JoinWindows.of_time_difference_and_grace(ms(20), ms(15))
     events.join(clicks, LATEST, near).to("met")
     events.left_join(clicks, LATEST, near.before(ms(0))).to("met-left")

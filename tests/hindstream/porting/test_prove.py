@@ -139,4 +139,4 @@ def test_what_is_dropped_is_counted_on_both_sides(proved: Prove) -> None:
     [("4.3.0", "kafka-4.3"), ("4.4.0", "kafka-4.4"), ("4.10.1-SNAPSHOT", "kafka-4.4"), ("3.9.1", "kafka-4.3")],
 )
 def test_what_is_shipped_goes_by_the_applications_version(runner, version: str, semantics: str) -> None:
-    assert Running(runner, runner.topology(PACKAGE + "windows"), version, None).semantics == semantics
+    assert Running(runner, runner.topology(PACKAGE + "Ports::windows"), version, None).semantics == semantics

@@ -92,9 +92,9 @@ def test_a_port_that_is_wrong(prove) -> None:
 
 def test_a_difference_that_is_explained(prove) -> None:
     out = prove("sessions", "sessions")
-    assert "This is explained: with --set semantics=kafka-4.3 nothing differs (docs/semantics.md).\n" in out
+    assert "This is explained: with --set semantics=kafka-4.4 nothing differs (docs/semantics.md).\n" in out
     assert "  - sessions out of retention\n" in out
-    assert prove("sessions", "sessions", "--set", "semantics=kafka-4.3").splitlines()[1].startswith("out is equal")
+    assert prove("sessions", "sessions", "--set", "semantics=kafka-4.4").splitlines()[1].startswith("out is equal")
 
 
 def test_output_for_a_program(prove, warehouse) -> None:
