@@ -253,11 +253,24 @@ def link(added: NDArray[np.int64], newest: NDArray[np.int64], rows: Any) -> None
 
 
 @helper
+def _time_of(behind: int, begin: int, rows: Any) -> int:
+    """The time of the row that is so many ``behind`` the first linked one from ``begin`` on; `NEVER`: it is no such."""
+    row = begin
+    while row != NO_ROW and (behind > 0 or not rows[row].linked):
+        behind -= rows[row].linked
+        row = rows[row].older
+    time: int = i64(NEVER) if row == NO_ROW or behind < 0 else rows[row].time
+    return time
+
+
+@helper
 def _meet(
     trigger: int, own: Any, number: int, least: int, greatest: int, newest: NDArray[np.int64], rows: Any,
-    others_held: NDArray[np.uint8], results: Any, emitted: int, stop: int,
+    others_held: NDArray[np.uint8], results: Any, emitted: int, stop: int, as_shipped: int,
 ) -> tuple[Any, int, int]:  # fmt: skip
     """Joins a row with all of the other side from ``least`` to ``greatest``, but with none behind the result ``stop``.
+
+    Of rows of one time the shipped library takes all for met as soon as one is: it holds them under key, time and side.
 
     Returns:
         ``results`` or a larger array, how many rows it has met, and how many of these were held.
@@ -274,6 +287,7 @@ def _meet(
         results = larger(results, emitted)
     at = emitted + count
     met = 0
+    last_met = greatest if stop < emitted else _time_of(emitted + count - 1 - stop, begin, rows)
     row = begin
     while at > emitted:  # from the newest to the oldest, which comes out first
         other = rows[row]
@@ -284,7 +298,7 @@ def _meet(
             result.left = number if own.side == LEFT else row
             result.right = row if own.side == LEFT else number
             result.time = max(own.time, other.time)
-            if other.held and (stop < emitted or at <= stop):
+            if other.held and (stop < emitted or at <= stop or (as_shipped and other.time <= last_met)):
                 remove(others_held, other.rank)
                 other.held = 0
                 met += 1
@@ -392,7 +406,7 @@ def join(
             visible = other_clock - policy.before - policy.after - policy.grace + 1
             results, count, met = _meet(
                 trigger, own, number, max(0, time - back, visible), max(0, time + ahead), newest, rows,
-                right_held if own.side == LEFT else left_held, results, emitted, stop,
+                right_held if own.side == LEFT else left_held, results, emitted, stop, policy.as_shipped,
             )  # fmt: skip
             failed = emitted <= stop < emitted + count
             emitted = stop + 1 if failed else emitted + count
