@@ -16,6 +16,8 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
   sub-topologies, each of which has its own stream time here;
 - streams and tables with windows of different kinds or sizes that come together: refused here;
 - foreign-key joins of rows that a window store forgets: Kafka Streams drops the answers to these;
+- foreign-key joins of tables that were suppressed twice: the second suppression tells of an old value that the table
+  never had, and Kafka Streams takes the answer for one to a row that has changed meanwhile;
 - left joins by a windowed foreign key: Kafka Streams cannot serialize one that is null;
 - versioned tables whose streams are cogrouped: Kafka Streams takes the result for versioned;
 - joins of a windowed table that was cogrouped: Kafka Streams cannot look into it (``KTablePassThrough``), here one can;

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from tests.differential.program import Step
     from tests.differential.realms import Realms
 
+_OF_TABLES = {"map_values", "filter", "filter_not", "suppress", "table_join"}
+_TWICE = 2
+
 
 def map_values(making: Making) -> bool:
     """Of a stream or a table; with the key in the value or not."""
@@ -75,7 +78,10 @@ def table_join(making: Making) -> bool:
 def foreign_key_join(making: Making) -> bool:
     """Rows that refer to others, under plain keys or windowed ones that are known."""
     realms = making.realms
-    left = making.one("table", where=lambda made: made.once_a_key and not made.forgets)
+    left = making.one(
+        "table",
+        where=lambda made: made.once_a_key and not made.forgets and _suppressions(making, made.step) < _TWICE,
+    )
     right = left and making.one(
         "table",
         where=lambda made: (
@@ -96,6 +102,15 @@ def foreign_key_join(making: Making) -> bool:
     return making.add(
         step, left, right, **like(left, realm=realm, is_text=True, versioned="retention" in store, known=None)
     )
+
+
+def _suppressions(making: Making, number: int) -> int:
+    """How many suppressions are above one another behind a table: the second gets old values that the first has not."""
+    step = making.steps[number]
+    if step["op"] not in _OF_TABLES:
+        return 0
+    above = [_suppressions(making, step[name]) for name in ("of", "with") if name in step]
+    return max(above, default=0) + (step["op"] == "suppress")
 
 
 def _may_refer(realms: Realms, left: Made, right: Made) -> bool:
