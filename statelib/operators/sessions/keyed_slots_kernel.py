@@ -20,18 +20,20 @@ _COMPACT_FROM_SLOTS = 1 << 14
 
 
 class KeyedSlots:
-    """Windows by slot, and the newest of each key.
+    """Windows by slot, the newest of each key, and the clock of their store.
 
     Args:
         dtype: Of a slot: `SESSION` or `SLIDING_WINDOW`.
+        store_time: The largest end of a session, or start of a sliding window, so far, ms.
     """
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
+    def __init__(self, dtype: np.dtype[Any], store_time: int) -> None:
         self._dtype = dtype
+        self.store_time = store_time
         self.clear()
 
     def clear(self) -> None:
-        """Forgets all windows and keys; clocks stay."""
+        """Forgets all windows and keys; the clock stays."""
         self._slots = np.empty(0, dtype=self._dtype)
         self._newest = np.empty(0, dtype=np.int64)
         self._asked = np.empty(0, dtype=np.bool_)  # by key code: whether its stored windows have been asked for
@@ -98,12 +100,13 @@ class KeyedSlots:
         return self._known >= max(_COMPACT_FROM_SLOTS, 2 * self._kept)
 
     def saved(self) -> Callable[[], None]:
-        """Remembers all windows; gives what makes them again what they are now."""
+        """Remembers all windows and the clock; gives what makes them again what they are now."""
         slots, newest, known, updates = self.known.copy(), self._newest.copy(), self._known, self._updates
+        store_time = self.store_time
 
         def restore() -> None:
             self._slots[:known], self._newest[:] = slots, newest
-            self._known, self._updates = known, updates
+            self._known, self._updates, self.store_time = known, updates, store_time
 
         return restore
 

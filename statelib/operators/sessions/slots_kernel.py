@@ -12,8 +12,6 @@ from statelib.operators.sessions.keyed_slots_kernel import KeyedSlots
 from statelib.operators.sessions.slot_lists_kernel import SESSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 
@@ -49,19 +47,8 @@ class SessionSlots(KeyedSlots):
     """
 
     def __init__(self, gap_ms: int, grace_ms: int, retention_ms: int, store_time: int) -> None:
-        super().__init__(SESSION)
+        super().__init__(SESSION, store_time)
         self._policy = (gap_ms, grace_ms, retention_ms)
-        self.store_time = store_time
-
-    def saved(self) -> Callable[[], None]:
-        """See `KeyedSlots`; the store's time is remembered, too."""
-        restore_slots, store_time = super().saved(), self.store_time
-
-        def restore() -> None:
-            restore_slots()
-            self.store_time = store_time
-
-        return restore
 
     @property
     def sessions(self) -> NDArray[Any]:

@@ -12,8 +12,6 @@ from statelib.operators.sessions.slot_lists_kernel import SLIDING_WINDOW
 from statelib.operators.sliding.kernel import POLICY, PROGRESS, UPDATE, slide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 _UPDATES_OF_A_RECORD = 6
@@ -50,19 +48,8 @@ class SlidingSlots(KeyedSlots):
     """
 
     def __init__(self, difference_ms: int, grace_ms: int, retention_ms: int, store_time: int) -> None:
-        super().__init__(SLIDING_WINDOW)
+        super().__init__(SLIDING_WINDOW, store_time)
         self._policy = (difference_ms, grace_ms, retention_ms)
-        self.store_time = store_time
-
-    def saved(self) -> Callable[[], None]:
-        """See `KeyedSlots`; the store's time is remembered, too."""
-        restore_slots, store_time = super().saved(), self.store_time
-
-        def restore() -> None:
-            restore_slots()
-            self.store_time = store_time
-
-        return restore
 
     @property
     def windows(self) -> NDArray[Any]:
