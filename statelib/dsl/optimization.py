@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from statelib.errors.did_you_mean import did_you_mean
+from statelib.errors.did_you_mean import did_you_mean, next_to
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def optimizations_of(props: Mapping[str, str]) -> Optimizations:
     """
     for name, value in props.items():
         if name not in {SETTING, PROCESSORS}:
-            step = did_you_mean(name, [SETTING], f"leave it out: a topology is built with {SETTING} alone")
+            step = next_to(name, [SETTING]) or f"leave it out: a topology is built with {SETTING} alone"
             raise ConfigurationError(f"a topology has no setting {name}", setting=name, next_step=step)
         if not isinstance(value, str):
             what = f"{name} is {value!r}, which is no text"
@@ -60,7 +60,7 @@ def _rules_of(given: str) -> frozenset[Optimization]:
     known = ("none", "all", *OPTIMIZATIONS)
     for name in names:
         if name not in known:
-            step = did_you_mean(name, known, f"name one of {', '.join(known)}")
+            step = did_you_mean(name, known, "name one of:")
             raise ConfigurationError(f"Kafka Streams has no optimisation {name!r}", setting=SETTING, next_step=step)
     if len(names) > 1 and not {"none", "all"}.isdisjoint(names):
         what = f"{given!r} names none or all, and others with it"
