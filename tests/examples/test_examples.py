@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
+import shutil
+import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from hindstream import Job, load_job
 from hindstream.spark.phases.task_work import stages_of
@@ -15,6 +20,7 @@ from statelib.documents.manifests import Audit
 from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.task import replay_here
+from tests.command import run
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "page_views.py"
@@ -25,6 +31,18 @@ def test_the_job_in_the_readme_can_be_built() -> None:
     names: dict[str, object] = {}
     exec(code, names)
     assert isinstance(names["job"], Job)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> None:
+    """In an empty warehouse, as a newcomer types them."""
+    (block,) = re.findall(r"```\n(\./dev run python examples/.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for line in block.splitlines():
+        program, *arguments = shlex.split(line.removeprefix("./dev run "), comments=True)
+        command = {"python": [sys.executable], "hindstream": [sys.executable, "-m", "hindstream"]}[program]
+        ran = run(*command, *arguments, cwd=tmp_path, HINDSTREAM_ENGINE="local")
+        assert ran.returncode == 0, ran.stderr
 
 
 def test_links_in_the_guides_lead_somewhere() -> None:
