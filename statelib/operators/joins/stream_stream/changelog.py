@@ -32,11 +32,10 @@ from statelib.described.importing import Suffixed
 from statelib.described.live_format import LiveKeys, LiveValues, StoreFormat
 from statelib.described.restoring import Restoring
 from statelib.operators.joins.stream_stream import held_lists
+from statelib.operators.joins.stream_stream.arrays import HELD, JOINED, LEFT, NO_ROW, SIDES
 from statelib.operators.joins.stream_stream.codec import decode_keys
 from statelib.operators.joins.stream_stream.definition import retention_of
-from statelib.operators.joins.stream_stream.kernel import HELD, JOINED, LEFT, NO_ROW
 from statelib.operators.joins.stream_stream.store import NO_ROWS, HeldStore, JoinColumns, JoinRow, JoinWindowStore
-from statelib.operators.joins.stream_stream.working_set import SIDES
 from statelib.operators.joins.stream_table.changelog import arrivals_of, sequences_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for

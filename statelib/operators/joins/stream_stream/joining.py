@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.operators.joins.stream_stream.kernel import NO_STOP, RESULT, join
+from statelib.operators.joins.stream_stream.arrays import NO_STOP, RESULT
+from statelib.operators.joins.stream_stream.kernel import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable

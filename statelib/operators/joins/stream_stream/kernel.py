@@ -13,84 +13,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.columns.ordered_set import ABSENT, first_from, insert, last, remove
-from statelib.kernels.compiled import BytesOut, Int64s, Int64sOut, Tuple, compiled, helper, i64, nothing, records_of
+from statelib.kernels.compiled import BytesOut, Int64s, Int64sOut, Tuple, compiled, helper, i64, nothing
+from statelib.operators.joins.stream_stream.arrays import (
+    EXPIRED,
+    FAILED,
+    HELD,
+    JOINED,
+    LEFT,
+    LONE,
+    NEVER,
+    NO_ROW,
+    NO_STOP,
+    RESULT,
+    RIGHT,
+    STORED,
+    UNMATCHED,
+    Arrivals,
+    Clocks,
+    Policies,
+    Results,
+    Rows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LEFT, RIGHT = 0, 1
-NO_ROW = -1
-NEVER = -1
-"""The least time of nothing."""
-
-WITHOUT_VALUE, WITHOUT_KEY, LONE_WITHOUT_KEY, JOINED, HELD, LONE, STORED, EXPIRED, UNMATCHED, FAILED = range(10)
-"""What becomes of a record that arrives: it has no value, or no key, and is dropped, or is a lone result without a key;
-it meets others; it meets nobody, and is held, or a lone result at once, or stored for those that come, or not even
-that: its segment has expired, or nobody could see it; the joiner fails for one of its results."""
-NO_STOP = -1
-"""No result for which the joiner fails."""
-
-ROW = np.dtype(
-    [
-        ("time", np.int64),  # the record's timestamp
-        ("key_code", np.int64),
-        ("arrival", np.int64),  # a running number
-        ("value", np.int64),  # its number among the values of its side
-        ("older", np.int64),  # the next older row of the list, else NO_ROW
-        ("rank", np.int64),  # see the module's docstring
-        ("side", np.int8),  # LEFT or RIGHT
-        ("linked", np.int8),  # 1: in the list of its key and side
-        ("held", np.int8),  # 1: in the ordered set of its side
-        ("in_window_store", np.int8),  # 1: the window store has it, or may have it
-        ("in_held_store", np.int8),  # 1: the store of held records has it
-    ],
-    align=True,
-)
-ARRIVAL = np.dtype(
-    [
-        ("row", np.int64),  # NO_ROW: it is dropped, for want of key or value
-        ("time", np.int64),
-        ("wall_clock", np.int64),  # ms
-        ("outcome", np.int64),  # see above; out, but for a record without key or value
-        ("expired", np.int64),  # out, 1: its segment of its side's store had expired
-        ("lateness", np.int64),  # out, stream time minus timestamp, ms
-        ("behind", np.int64),  # out, the clock of its side's store minus timestamp, ms
-    ]
-)
-RESULT = np.dtype(
-    [
-        ("trigger", np.int64),  # the record that caused it
-        ("left", np.int64),  # row, else NO_ROW
-        ("right", np.int64),
-        ("time", np.int64),
-    ]
-)
-POLICY = np.dtype(
-    [
-        ("before", np.int64),  # ms, as of JoinWindows
-        ("after", np.int64),
-        ("grace", np.int64),
-        ("segment", np.int64),  # the length of a store's segment, ms
-        ("keeps_left", np.int64),  # 1: a left record that meets nobody gives a lone result
-        ("keeps_right", np.int64),
-        ("holds", np.int64),  # 1: lone results wait
-        ("as_shipped", np.int64),  # 1: semantics="kafka-4.3"
-        ("emit_interval", np.int64),  # ms of wall clock from one scan for lone results to the next, as shipped
-    ]
-)
-CLOCKS = np.dtype(
-    [
-        ("stream_time", np.int64),  # of the join
-        ("left", np.int64),  # of the left side's store
-        ("right", np.int64),
-        ("least_held", np.int64),  # as shipped: what it takes for the least time of held records; NEVER: none
-        ("next_scan", np.int64),  # as shipped: wall clock
-    ]
-)
-
-
-_Rows, _Arrivals, _Results, _Policy, _Clocks = (records_of(dtype) for dtype in (ROW, ARRIVAL, RESULT, POLICY, CLOCKS))
-_Joined = Tuple((_Results, i64, i64))
+_Joined = Tuple((Results, i64, i64))
 
 
 @helper
@@ -239,7 +187,7 @@ def _link(row: int, newest: NDArray[np.int64], rows: Any) -> None:
         rows[above].older = row
 
 
-@compiled(nothing(Int64s, Int64sOut, _Rows))
+@compiled(nothing(Int64s, Int64sOut, Rows))
 def link(added: NDArray[np.int64], newest: NDArray[np.int64], rows: Any) -> None:
     """Puts rows into the lists of their keys and sides.
 
@@ -336,7 +284,7 @@ def keep(own: Any, number: int, clock: int, policy: Any, newest: NDArray[np.int6
 
 
 @compiled(
-    _Joined(_Arrivals, _Policy, _Clocks, Int64s, BytesOut, BytesOut, Int64sOut, _Rows, _Results, i64), allocates=True
+    _Joined(Arrivals, Policies, Clocks, Int64s, BytesOut, BytesOut, Int64sOut, Rows, Results, i64), allocates=True
 )
 def join(
     arrivals: Any,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.operators.asking import tolerated
-from statelib.operators.joins.stream_stream.kernel import NO_ROW, NO_STOP, RESULT
+from statelib.operators.joins.stream_stream.arrays import NO_ROW, NO_STOP, RESULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -33,45 +33,38 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from statelib.operators.asking import Asking
 from statelib.operators.base import StorelessSpec
-from statelib.operators.joins.stream_stream.changelog import StreamJoinChangelog
-from statelib.operators.joins.stream_stream.joining import Joining
-from statelib.operators.joins.stream_stream.kernel import (
+from statelib.operators.joins.stream_stream.arrays import (
     ARRIVAL,
     CLOCKS,
-    EXPIRED,
-    FAILED,
-    HELD,
     JOINED,
     LEFT,
-    LONE,
     LONE_WITHOUT_KEY,
     NO_ROW,
-    POLICY,
     RESULT,
-    RIGHT,
-    STORED,
-    UNMATCHED,
+    SIDES,
     WITHOUT_KEY,
     WITHOUT_VALUE,
+    policy_of,
 )
+from statelib.operators.joins.stream_stream.changelog import StreamJoinChangelog
+from statelib.operators.joins.stream_stream.joining import Joining
 from statelib.operators.joins.stream_stream.leaving_out import Joined, LeavingOut
+from statelib.operators.joins.stream_stream.results import JoinResults
 from statelib.operators.joins.stream_stream.state import StreamJoinState, StreamJoinStores
 from statelib.operators.joins.stream_stream.store import JoinWindowStore
-from statelib.operators.joins.stream_stream.working_set import SIDES
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.stateless.merge import RunningMerge
 from statelib.records.batch import NULL_KEY, Batch, concat_in_order
-from statelib.records.key_column import KeyColumn, window_columns
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
@@ -84,8 +77,6 @@ if TYPE_CHECKING:
 
 _CLOCK_NAMES = ("stream_time", "left", "right", "least_held", "next_scan")
 """Of `CLOCKS`, as they are saved."""
-
-LEAST_SEGMENT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +157,11 @@ class StreamStreamJoin:
 
     def policy(self, semantics: Semantics) -> NDArray[Any]:
         """`POLICY`, one."""
-        windows = self.windows
-        policy = np.zeros(1, dtype=POLICY)
-        policy["before"], policy["after"] = windows.before_ms, windows.after_ms
-        policy["grace"] = windows.grace_period_ms
-        policy["segment"] = max(windows.retention_ms // 2, LEAST_SEGMENT_MS)
-        policy["keeps_left"], policy["keeps_right"] = self.keeps_left, self.keeps_right
-        policy["holds"] = self.held_store is not None
-        policy["as_shipped"] = semantics != "kip"
-        policy["emit_interval"] = self.emit_interval_ms
-        return policy
+        return policy_of(
+            self.windows, semantics,
+            keeps_left=self.keeps_left, keeps_right=self.keeps_right,
+            holds=self.held_store is not None, emit_interval_ms=self.emit_interval_ms,
+        )  # fmt: skip
 
 
 class RunningStreamStreamJoin:
@@ -194,6 +180,7 @@ class RunningStreamStreamJoin:
         sides = [context.changelogs.get(store) for store in (spec.left_store, spec.right_store)]
         held = None if spec.held_store is None else context.changelogs.get(spec.held_store)
         self._changelog = StreamJoinChangelog(sides, held, context.keys)
+        self._results = JoinResults(context, spec.joiner)
         self._metrics.held_before = 0 if self._stores.held is None else self._stores.held.count()
         self._metrics.held_after = self._metrics.held_before
 
@@ -209,14 +196,11 @@ class RunningStreamStreamJoin:
         arrivals = self._arrivals_of(merged, side, uptake)
         self._add_rows(state, arrivals, merged, side, (left.value, right.value))
         made = self._join(state, arrivals, merged)
-        results = made.results
         for of, batch in zip(SIDES, (left, right), strict=True):
-            self._drop_late(batch, arrivals[side == of], uptake)
-        batch = self._batch_of(state, results, made.value, merged, merged.sequence[results["trigger"]])
+            self._results.drop_late(batch, arrivals[side == of], uptake)
+        results = self._results.records(state.rows, made.results, made.value, merged)
         state.rows.compact(self._expired)
-        if merged.headers is None:
-            return batch
-        return replace(batch, headers=merged.headers.take(pa.array(results["trigger"])))
+        return results
 
     def seal(self, nothing: Sequence[Batch]) -> Batch:
         """Lone results of all records that are held: see `HoldingOperator`."""
@@ -240,9 +224,8 @@ class RunningStreamStreamJoin:
         state.rows.give_up(held)
         self._metrics.account("unmatched", len(held))
         self._metrics.held_after = 0
-        value = self._values(state, results, merged, Asking(self._context.node, due))
-        batch = self._batch_of(state, results, value, merged, due)
-        return batch if merged.headers is None else replace(batch, headers=pa.nulls(len(held), merged.headers.type))
+        value = self._results.values(state.rows, results, merged, Asking(self._context.node, due))
+        return self._results.records(state.rows, results, value, merged, due)
 
     def flush(self, write: WriteBatch) -> None:
         """Writes the records that have come since the last flush and may still be met; removes what nobody needs."""
@@ -328,8 +311,7 @@ class RunningStreamStreamJoin:
         joining = Joining(state.rows, held, self._policy, self._clocks)
 
         def ask(results: NDArray[Any], on_failure: OnFailure | None) -> tuple[pa.Array, Asking]:
-            asking = Asking(self._context.node, merged.sequence[results["trigger"]], on_failure)
-            return self._values(state, results, merged, asking), asking
+            return self._results.caused(state.rows, results, merged, on_failure)
 
         if self._context.on_failure is None:
             results, met_held = joining.join(arrivals)
@@ -342,62 +324,6 @@ class RunningStreamStreamJoin:
         for name in _CLOCK_NAMES:
             self._context.clocks[name] = int(self._clocks[name][0])
         self._context.clocks["arrivals"] = self._arrivals
-        self._account(arrivals, made, int(np.count_nonzero(state.rows.rows["held"])))
+        held_now = int(np.count_nonzero(state.rows.rows["held"]))
+        self._results.account(arrivals, met_held=made.met_held, left_out=made.left_out, held=held_now)
         return made
-
-    def _account(self, arrivals: NDArray[Any], made: Joined, held: int) -> None:
-        """Accounts for records (`ARRIVAL`), of which so many are ``held`` now."""
-        metrics, count = self._metrics, np.bincount(arrivals["outcome"], minlength=FAILED + 1)
-        given_up = metrics.held_after + int(count[HELD]) - made.met_held - held
-        metrics.records_in += len(arrivals)
-        metrics.held_after = held
-        metrics.account("joined", count[JOINED] + made.met_held)
-        metrics.account("unmatched", count[LONE] + count[UNMATCHED] + given_up - made.left_out)
-        metrics.account("stored", count[STORED])
-        metrics.account("null-key", count[LONE_WITHOUT_KEY])
-        metrics.drop("null-key", count[WITHOUT_KEY])
-        metrics.drop("null-value", count[WITHOUT_VALUE])
-        metrics.count("late-record-drop", count[EXPIRED])
-        metrics.count("expired-window-record-drop", int(arrivals["expired"].sum()))
-        metrics.lateness.observe(arrivals["lateness"][arrivals["outcome"] >= JOINED])
-
-    def _drop_late(self, batch: Batch, arrivals: NDArray[Any], uptake: Uptake) -> None:
-        """Says which records of one side have come too late for anything."""
-        late = np.flatnonzero(arrivals["outcome"] == EXPIRED)
-        self._context.drop_late(
-            batch, late, uptake, arrivals["behind"],
-            reason="older than the join's retention", clock="store_time",
-        )  # fmt: skip
-
-    def _batch_of(
-        self,
-        state: StreamJoinState,
-        results: NDArray[Any],
-        value: pa.Array,
-        like: Batch,
-        sequence: NDArray[np.int64],
-    ) -> Batch:
-        """Results as records, without headers; ``like`` has keys of their type."""
-        keys, codes = self._keys_of(state, results, like)
-        self._metrics.records_out += len(results)
-        return Batch(keys, codes, value, np.ascontiguousarray(results["time"]), sequence)
-
-    def _keys_of(
-        self, state: StreamJoinState, results: NDArray[Any], like: Batch
-    ) -> tuple[KeyColumn, NDArray[np.int64]]:
-        """The keys of results, and their codes."""
-        left, right = results["left"], results["right"]
-        codes = state.rows.rows["key_code"][np.where(left != NO_ROW, left, right)]
-        return KeyColumn.deserialized(self._context.keys.take(codes), like.keys.type), codes
-
-    def _values(self, state: StreamJoinState, results: NDArray[Any], like: Batch, asking: Asking) -> pa.Array:
-        """What the joiner gives; ``asking``: about the records that have caused the results."""
-        keys, _ = self._keys_of(state, results, like)
-        columns = {
-            "key": keys.plain,
-            "left": state.rows.values(LEFT, results["left"]),
-            "right": state.rows.values(RIGHT, results["right"]),
-            "timestamp": pa.array(results["time"]),
-            **window_columns(keys),
-        }
-        return asking.evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns))

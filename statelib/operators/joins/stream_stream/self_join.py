@@ -22,30 +22,26 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.operators.asking import Asking, tolerated
-from statelib.operators.joins.stream_stream.changelog import StreamJoinChangelog
-from statelib.operators.joins.stream_stream.kernel import (
+from statelib.operators.joins.stream_stream.arrays import (
     ARRIVAL,
     CLOCKS,
-    EXPIRED,
     FAILED,
     JOINED,
     LEFT,
     NO_ROW,
-    POLICY,
     RESULT,
     RIGHT,
-    STORED,
-    UNMATCHED,
     WITHOUT_KEY,
     WITHOUT_VALUE,
+    policy_of,
 )
-from statelib.operators.joins.stream_stream.operator import LEAST_SEGMENT_MS
+from statelib.operators.joins.stream_stream.changelog import StreamJoinChangelog
+from statelib.operators.joins.stream_stream.results import JoinResults
 from statelib.operators.joins.stream_stream.self_kernel import join_with_itself
 from statelib.operators.joins.stream_stream.state import StreamJoinState, StreamJoinStores
 from statelib.operators.joins.stream_stream.store import JoinWindowStore
 from statelib.operators.key_codes import key_codes
 from statelib.records.batch import NULL_KEY, Batch
-from statelib.records.key_column import KeyColumn, window_columns
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
@@ -108,13 +104,7 @@ class StreamSelfJoin:
 
     def policy(self, semantics: Semantics) -> NDArray[Any]:
         """`POLICY`, one."""
-        windows = self.windows
-        policy = np.zeros(1, dtype=POLICY)
-        policy["before"], policy["after"] = windows.before_ms, windows.after_ms
-        policy["grace"] = windows.grace_period_ms
-        policy["segment"] = max(windows.retention_ms // 2, LEAST_SEGMENT_MS)
-        policy["as_shipped"] = semantics != "kip"
-        return policy
+        return policy_of(self.windows, semantics)
 
 
 class RunningStreamSelfJoin:
@@ -132,6 +122,7 @@ class RunningStreamSelfJoin:
         self._stores = StreamJoinStores(context, spec.store, None, None)
         self._state: StreamJoinState | None = None
         self._changelog = StreamJoinChangelog([context.changelogs.get(spec.store)], None, context.keys)
+        self._results = JoinResults(context, spec.joiner, sides=(LEFT, LEFT))
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The results of each record, in the order of records."""
@@ -142,12 +133,8 @@ class RunningStreamSelfJoin:
         if self._context.on_failure is not None:
             self._ask_for_themselves(batch, arrivals)
         results, value = self._join(state, arrivals, batch)
-        late = np.flatnonzero(arrivals["outcome"] == EXPIRED)
-        self._context.drop_late(
-            batch, late, uptake, arrivals["behind"],
-            reason="older than the join's retention", clock="store_time",
-        )  # fmt: skip
-        made = self._batch_of(state, results, value, batch)
+        self._results.drop_late(batch, arrivals, uptake)
+        made = self._results.records(state.rows, results, value, batch)
         state.rows.compact(self._expired)
         return made
 
@@ -191,9 +178,8 @@ class RunningStreamSelfJoin:
     def _ask_for_themselves(self, batch: Batch, arrivals: NDArray[Any]) -> None:
         """Asks for the results of records with themselves, as Kafka does before it does anything else."""
         asking = Asking.of(self._context, batch.sequence)
-        columns = {"key": batch.key, "left": batch.value, "right": batch.value, "timestamp": pa.array(batch.timestamp)}
-        columns |= window_columns(batch.keys)
-        asking.evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), arrivals["outcome"] == JOINED)
+        there = arrivals["outcome"] == JOINED
+        self._results.ask(batch.keys, batch.value, batch.value, batch.timestamp, asking, there)
         arrivals["outcome"][asking.failed] = FAILED
 
     def _join(self, state: StreamJoinState, arrivals: NDArray[Any], batch: Batch) -> tuple[NDArray[Any], pa.Array]:
@@ -212,56 +198,14 @@ class RunningStreamSelfJoin:
         for name in _CLOCK_NAMES:
             self._context.clocks[name] = int(self._clocks[name][0])
         self._context.clocks["arrivals"] = self._arrivals
-        value, failed = self._values(state, results, batch)
+        on_failure = self._context.on_failure
+        value, asking = self._results.caused(state.rows, results, batch, on_failure and tolerated)
         given = np.ones(len(results), np.bool_)
-        for at, what in failed.items():
+        for at, what in asking.reasons.items():
             row = int(results["trigger"][at])
-            if given[at] and self._context.on_failure is not None:
+            if given[at] and on_failure is not None:
                 given[at:] &= results["trigger"][at:] != row
                 arrivals["outcome"][row] = FAILED
-                self._context.on_failure(int(batch.sequence[row]), what)
-        self._account(arrivals)
+                on_failure(int(batch.sequence[row]), what)
+        self._results.account(arrivals)
         return (results, value) if given.all() else (results[given], value.filter(pa.array(given)))
-
-    def _account(self, arrivals: NDArray[Any]) -> None:
-        metrics, count = self._metrics, np.bincount(arrivals["outcome"], minlength=FAILED + 1)
-        metrics.records_in += len(arrivals)
-        metrics.account("joined", count[JOINED])
-        metrics.account("unmatched", count[UNMATCHED])
-        metrics.account("stored", count[STORED])
-        metrics.drop("null-key", count[WITHOUT_KEY])
-        metrics.drop("null-value", count[WITHOUT_VALUE])
-        metrics.count("late-record-drop", count[EXPIRED])
-        metrics.count("expired-window-record-drop", int(arrivals["expired"].sum()))
-        metrics.lateness.observe(arrivals["lateness"][arrivals["outcome"] >= JOINED])
-
-    def _values(self, state: StreamJoinState, results: NDArray[Any], batch: Batch) -> tuple[pa.Array, dict[int, str]]:
-        """The values of results, and what is said of those for which the joiner fails, by place, ascending."""
-        keys, _ = self._keys_of(state, results, batch)
-        columns = {
-            "key": keys.plain,
-            "left": state.rows.values(LEFT, results["left"]),
-            "right": state.rows.values(LEFT, results["right"]),
-            "timestamp": pa.array(results["time"]),
-            **window_columns(keys),
-        }
-        on_failure = None if self._context.on_failure is None else tolerated
-        asking = Asking(self._context.node, batch.sequence[results["trigger"]], on_failure)
-        return asking.evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns)), asking.reasons
-
-    def _keys_of(
-        self, state: StreamJoinState, results: NDArray[Any], like: Batch
-    ) -> tuple[KeyColumn, NDArray[np.int64]]:
-        """The keys of results, and their codes."""
-        codes = np.ascontiguousarray(state.rows.rows["key_code"][results["left"]])
-        return KeyColumn.deserialized(self._context.keys.take(codes), like.keys.type), codes
-
-    def _batch_of(self, state: StreamJoinState, results: NDArray[Any], value: pa.Array, like: Batch) -> Batch:
-        """Results as records."""
-        keys, codes = self._keys_of(state, results, like)
-        sequence, time = like.sequence[results["trigger"]], np.ascontiguousarray(results["time"])
-        self._metrics.records_out += len(results)
-        batch = Batch(keys, codes, value, time, sequence)
-        return (
-            batch if like.headers is None else replace(batch, headers=like.headers.take(pa.array(results["trigger"])))
-        )

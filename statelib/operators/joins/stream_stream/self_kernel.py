@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from statelib.kernels.compiled import Int64sOut, Tuple, compiled, helper, i64, records_of
-from statelib.operators.joins.stream_stream.kernel import (
-    ARRIVAL,
-    CLOCKS,
+from statelib.kernels.compiled import Int64sOut, Tuple, compiled, helper, i64
+from statelib.operators.joins.stream_stream.arrays import (
     EXPIRED,
     FAILED,
     JOINED,
     NO_ROW,
-    POLICY,
-    RESULT,
-    ROW,
-    keep,
-    larger,
+    Arrivals,
+    Clocks,
+    Policies,
+    Results,
+    Rows,
 )
+from statelib.operators.joins.stream_stream.kernel import keep, larger
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_Rows, _Arrivals, _Results, _Policy, _Clocks = (records_of(dtype) for dtype in (ROW, ARRIVAL, RESULT, POLICY, CLOCKS))
-_Joined = Tuple((_Results, i64))
+_Joined = Tuple((Results, i64))
 
 
 @helper
@@ -63,7 +61,7 @@ def _meets_itself(time: int, clock: int, policy: Any, clocks: Any) -> bool:
     return met
 
 
-@compiled(_Joined(_Arrivals, _Policy, _Clocks, Int64sOut, _Rows, _Results), allocates=True)
+@compiled(_Joined(Arrivals, Policies, Clocks, Int64sOut, Rows, Results), allocates=True)
 def join_with_itself(
     arrivals: Any, policies: Any, all_clocks: Any, newest: NDArray[np.int64], rows: Any, results: Any
 ) -> tuple[Any, int]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.operators.joins.stream_stream.kernel import LEFT, NO_ROW, RIGHT
+from statelib.operators.joins.stream_stream.arrays import LEFT, NO_ROW, RIGHT, SIDES
 from statelib.operators.joins.stream_stream.store import NO_ROWS, HeldStore, JoinColumns, JoinWindowStore
-from statelib.operators.joins.stream_stream.working_set import SIDES, JoinRows
+from statelib.operators.joins.stream_stream.working_set import JoinRows
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import empty_values
 

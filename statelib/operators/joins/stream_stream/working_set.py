@@ -1,6 +1,6 @@
 """The working set of a stream-stream join: the records that it works with, by row number.
 
-A row is a `statelib.operators.joins.stream_stream.kernel.ROW`; its value is in the pool of its side. Held records come
+A row is a `statelib.operators.joins.stream_stream.arrays.ROW`; its value is in the pool of its side. Held records come
 here at the first batch after a flush, all of them; of those that may be met the ones of the keys that are asked for.
 """
 
@@ -14,7 +14,8 @@ import pyarrow as pa
 from statelib.columns.growing import grown
 from statelib.columns.ordered_set import ordered_set
 from statelib.columns.scatter import scatter
-from statelib.operators.joins.stream_stream.kernel import LEFT, NO_ROW, RIGHT, ROW, link
+from statelib.operators.joins.stream_stream.arrays import NO_ROW, ROW, SIDES
+from statelib.operators.joins.stream_stream.kernel import link
 from statelib.records.key_ranks import key_ranks
 from statelib.records.row_pool import RowPool
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from statelib.records.key_table import KeyTable
 
 _COMPACT_FROM_ROWS = 1 << 14
-SIDES = (LEFT, RIGHT)
 
 
 class HeldSets(NamedTuple):
