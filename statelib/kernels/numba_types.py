@@ -36,11 +36,17 @@ SHARED = (
     "statelib/columns/bytes_order.py",
     "statelib/columns/hashing.py",
     "statelib/columns/ordered_set.py",
-    "statelib/operators/sessions/slot_lists_kernel.py",
     "statelib/columns/spans.py",
+    "statelib/operators/aggregation/accumulators/blocks.py",
+    "statelib/operators/aggregation/accumulators/kernel.py",
+    "statelib/operators/joins/stream_stream/arrays.py",
+    "statelib/operators/joins/stream_stream/kernel.py",
+    "statelib/operators/sessions/slot_lists_kernel.py",
     "statelib/operators/suppress/heap_kernel.py",
+    "statelib/operators/suppress/layout_kernel.py",
+    "statelib/records/batch.py",
 )
-"""Modules whose helpers are compiled into kernels of other modules."""
+"""Modules whose helpers and numbers are compiled into kernels of other modules."""
 
 
 def _separate_caches() -> None:
