@@ -47,7 +47,7 @@ class HindstreamArchiveOperator(HindstreamOperator):
 
     def execute(self, context: Context) -> None:
         """Copies them."""
-        copied = copy_topics(Runner(self.job, self.settings, self.conn_id, self.config), self.topics)
+        copied = copy_topics(self._runner(), self.topics)
         tell(context, self.copies, copied)
 
 

@@ -19,7 +19,7 @@ from airflow.sdk import DAG, BaseOperator
 from statelib.settings.settings import check_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 _NOT_OF_A_DAG = {"self", "task_group", "schedule"}
 _NOT_OF_TASKS = {
@@ -90,6 +90,18 @@ class Given:
         joined = {name: {**ours.get(name, {}), **(self.of_dag.get(name) or {})} for name in ("params", "default_args")}
         joined["default_args"] |= self.of_tasks
         return {**ours, **self.of_dag, **joined}
+
+    def dag(self, dag_id: str, *, tags: Sequence[str], schedule: Any = None, **ours: Any) -> DAG:
+        """A DAG of which one run is at work at a time; without a ``schedule`` runs are only triggered.
+
+        Args:
+            dag_id: Its id.
+            tags: Its tags in Airflow.
+            schedule: Any schedule of Airflow.
+            ours: Its other arguments, as for `for_dag`.
+        """
+        ours = {"catchup": False, "max_active_runs": 1, "default_args": RETRIES, **ours}
+        return DAG(dag_id, schedule=schedule, tags=list(tags), **self.for_dag(**ours))
 
     def apart(self, *names: str) -> tuple[Self, dict[str, Any]]:
         """All but some arguments of tasks, which are not for every task, and these."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG
 
-from hindstream.airflow.arguments import RETRIES, Given, id_of
+from hindstream.airflow.arguments import Given, id_of
 from hindstream.airflow.operators import HindstreamMaintainOperator
 from statelib.calls import function_checked
 
@@ -50,16 +50,11 @@ def maintenance_dag(
             another type.
     """
     arguments = Given.to(maintenance_dag, job, given)
-    with DAG(
+    with arguments.dag(
         dag_id or id_of(job, "maintain"),
+        tags=tags,
         schedule=schedule,
-        tags=list(tags),
-        **arguments.for_dag(
-            catchup=False,
-            max_active_runs=1,
-            doc_md=f"Maintains `{job}`: expires old state, removes what dead runs have left, merges small files.",
-            default_args=RETRIES,
-        ),
+        doc_md=f"Maintains `{job}`: expires old state, removes what dead runs have left, merges small files.",
     ) as dag:
         HindstreamMaintainOperator(task_id="maintain", **arguments.of_operators(job, conn_id, config))
     return dag

@@ -21,7 +21,7 @@ from airflow.sdk import DAG, Param, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from hindstream.airflow.approval import approval
-from hindstream.airflow.arguments import RETRIES, Given, id_of
+from hindstream.airflow.arguments import Given, id_of
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
 
@@ -69,19 +69,13 @@ def migration_dag(
     """
     arguments = Given.to(migration_dag, job, given)
     param = Param(list(stores), type="array", items={"type": "string"}, minItems=1, title="Stores to migrate")
-    with DAG(
+    with arguments.dag(
         dag_id or id_of(job, "migrate"),
-        schedule=None,
-        tags=list(tags),
-        **arguments.for_dag(
-            catchup=False,
-            max_active_runs=1,
-            params={"stores": param},
-            doc_md=_DOC.format(job=job, steps=" → ".join(STEPS)),
-            default_args=RETRIES,
-        ),
+        tags=tags,
+        params={"stores": param},
+        doc_md=_DOC.format(job=job, steps=" → ".join(STEPS)),
     ) as dag:
-        steps = _Steps(Runner(job, arguments.settings, conn_id or arguments.conn_id, config))
+        steps = _Steps(Runner(**arguments.of_operators(job, conn_id, config)))
         approve = approval("Migrate {{ params.stores | join(', ') }}?", "ti.xcom_pull(task_ids='plan')['text']")
         tasks: dict[str, Any] = {
             name: task(task_id=name, multiple_outputs=False)(getattr(steps, name))()

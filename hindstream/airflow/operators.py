@@ -96,7 +96,10 @@ class HindstreamOperator(BaseOperator):
                     self.pages = pages(job, found, run_of(done) or named)
             return done
 
-        return Runner(self.job, self.settings, self.conn_id, self.config).call(do_and_link, **settings)
+        return self._runner().call(do_and_link, **settings)
+
+    def _runner(self) -> Runner:
+        return Runner(self.job, self.settings, self.conn_id, self.config)
 
 
 class _SliceOperator(HindstreamOperator):

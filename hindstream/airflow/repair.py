@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, Param, TaskGroup, chain, task
 
 from hindstream.airflow.approval import approval
-from hindstream.airflow.arguments import RETRIES, Given, id_of
+from hindstream.airflow.arguments import Given, id_of
 from hindstream.airflow.assets import alias_as_outlet, published_topics, tell
 from hindstream.airflow.fork_steps import ForkSteps, trial_of
 from hindstream.airflow.operators import HindstreamOperator
@@ -89,18 +89,12 @@ def repair_dag(
         "late": Param(False, type="boolean", title="Let in late records", description="with the job's own file"),
     }
     steps = [name for name in STEPS if approve or name != "approve"]
-    with DAG(
+    with arguments.dag(
         dag_id or id_of(job, "repair"),
-        schedule=None,
-        tags=list(tags),
-        **arguments.for_dag(
-            catchup=False,
-            max_active_runs=1,
-            render_template_as_native_obj=True,
-            params=params,
-            doc_md=_DOC.format(job=job, steps=" → ".join(steps)) + (_ASKS if approve else ""),
-            default_args=RETRIES,
-        ),
+        tags=tags,
+        render_template_as_native_obj=True,
+        params=params,
+        doc_md=_DOC.format(job=job, steps=" → ".join(steps)) + (_ASKS if approve else ""),
     ) as dag:
         of_run = {"start": "from", "end": "to", "late": "late", "keys": "keys"}
         asked = {name: f"{{{{ params['{of}'] }}}}" for name, of in of_run.items()}

@@ -153,20 +153,15 @@ def replay_dag(
         description="of a scheduled run or one of a backfill. refuse: it must have been replayed; replay: with the run",
     )
     phases = [*([] if archive is None else ["archive"]), *PHASES]
-    with DAG(
+    with arguments.dag(
         dag_id or id_of(job, "replay"),
+        tags=tags,
         schedule=_timetable(schedule, start_date),
         start_date=start_date,
         end_date=end_date,
-        tags=list(tags),
-        **arguments.for_dag(
-            catchup=False,
-            max_active_runs=1,
-            max_consecutive_failed_dag_runs=CONTINUOUS_FAILURES if is_continuous(schedule) else 0,
-            params={"until": until, "end_of_input": end, "before_interval": earlier},
-            doc_md=f"Replays `{job}`, a slice a run: {' → '.join(phases)}.",
-            default_args=RETRIES,
-        ),
+        max_consecutive_failed_dag_runs=CONTINUOUS_FAILURES if is_continuous(schedule) else 0,
+        params={"until": until, "end_of_input": end, "before_interval": earlier},
+        doc_md=f"Replays `{job}`, a slice a run: {' → '.join(phases)}.",
     ) as dag:
         slice_ = {
             "until": f"{{{{ params.until if params.until is not none else '{ALL if schedule == '@once' else ''}' }}}}",

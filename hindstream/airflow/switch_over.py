@@ -43,7 +43,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from hindstream.airflow.approval import approval
 from hindstream.airflow.archive import copy_topics
-from hindstream.airflow.arguments import RETRIES, Given, id_of
+from hindstream.airflow.arguments import Given, id_of
 from hindstream.airflow.runner import Runner, located
 from statelib.calls import function_checked
 from statelib.errors.counted import counted
@@ -146,19 +146,13 @@ def switch_over_dag(
     beside = BESIDE if has_shadow else ("archive", "replay" if take_over is None else "take_over")
     names = (*beside, *SWITCH)
     asks = "`approve` waits for a person (*Required actions*); *Reject* leaves all as it was. " if has_shadow else ""
-    with DAG(
+    with arguments.dag(
         dag_id or id_of(job, "switch_over"),
-        schedule=None,
-        tags=list(tags),
-        **arguments.for_dag(
-            catchup=False,
-            max_active_runs=1,
-            doc_md=_DOC.format(steps=" → ".join(names), asks=asks),
-            default_args=RETRIES,
-        ),
+        tags=tags,
+        doc_md=_DOC.format(steps=" → ".join(names), asks=asks),
     ) as dag:
         steps = _Steps(
-            Runner(job, arguments.settings, conn_id or arguments.conn_id, config),
+            Runner(**arguments.of_operators(job, conn_id, config)),
             job,
             archive,
             switch,

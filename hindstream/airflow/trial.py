@@ -81,7 +81,7 @@ def try_task_group(
             another type.
     """
     arguments = Given.to(try_task_group, new, given, has_dag=False)
-    steps = _Steps(Runner(new, arguments.settings, conn_id or arguments.conn_id, config), against, group_id)
+    steps = _Steps(Runner(**arguments.of_operators(new, conn_id, config)), against, group_id)
     with TaskGroup(group_id, default_args=arguments.for_group()) as group:
         trial = task(task_id="fork", multiple_outputs=False)(steps.fork)(
             start=start, end=end, sample_keys=sample_keys, sinks=list(sinks), tolerance=tolerance, ignore=list(ignore)
