@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from statelib.documents.topologies import StoreDescription, TopologyDescription
 
 _SHOWN = 3
+_MERGING = "merge.repartition.topics (topology.optimization)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,8 @@ def evolve(
         called, migrates = _ways_on(settled.lost, compared, counted, new)
         resets = [name for name in settled.lost if name not in logged]
         fills = filled_with(now.topology, {*filled, *(name for name in resets if name in stores)}, settled.nodes)
-        raise _refusal(settled.lost, called, migrates, resets, [] if set(fills) & set(logged) else fills, job)
+        gone = [name for name in resets if name not in stores and name not in called]
+        raise _refusal(settled.lost, called, migrates, resets, [] if set(fills) & set(logged) else fills, gone, job)
     for store in new:
         settled.changes.append(
             f"store {store.name} is new and {'is filled from history' if store.name in filled else 'begins empty'}"
@@ -194,6 +196,7 @@ def _refusal(
     migrates: Sequence[str],
     resets: Sequence[str],
     fills: Sequence[str],
+    gone: Sequence[str],
     job: str,
 ) -> ConfigurationError:
     """Says which stores cannot come along, and what can be done.
@@ -204,6 +207,7 @@ def _refusal(
         migrates: The names of those that may be migrated.
         resets: The names of those that may begin empty.
         fills: The names of those that may be filled, and of others that have to be filled with them.
+        gone: The names of those that the topology no longer has: to fill the others, they have to be given up.
         job: The job's name.
     """
     told = {name: f"it is called {called[name]} now" if name in called else why for name, why in lost.items()}
@@ -216,7 +220,8 @@ def _refusal(
         next_run = f"the next run with migrate_stores={','.join(migrates)}"
         choices.append(f"migrate (hindstream migrate plan JOB {asked}, then hindstream migrate run; or {next_run})")
     if fills:
-        choices.append(f"fill stores from the job's history (--set fill_stores={','.join(fills)})")
+        given_up = f" --set reset_stores={','.join(gone)}" if gone else ""
+        choices.append(f"fill stores from the job's history (--set fill_stores={','.join(fills)}{given_up})")
     if resets:
         choices.append(f"let stores begin empty (--set reset_stores={','.join(resets)})")
     return ConfigurationError(
@@ -232,8 +237,8 @@ def _check_shape(before: Made, now: Made, job: str) -> None:
         raise ConfigurationError(
             f"the topology has changed so that the state does not fit it: {what}",
             job=job,
-            next_step=f"go back to the former topology, {_one_topic(before, now)}or give the job a new name: it then"
-            " replays from the beginning",
+            next_step=f"go back to the former topology, {_topics_together(before, now)}or give the job a new name:"
+            " it then replays from the beginning",
         )
 
 
@@ -252,14 +257,17 @@ def _other_shape(before: Made, now: Made) -> str | None:
     return None
 
 
-def _one_topic(before: Made, now: Made) -> str:
-    """A way to have as few sub-topologies as before, where there are more; or nothing."""
-    if len(now.tasks) <= len(before.tasks):
-        return ""
-    return (
-        "name groupings (Grouped.as_) whose aggregations had one repartition topic together, so that they have one"
-        " again, "
-    )
+def _topics_together(before: Made, now: Made) -> str:
+    """A way to have as many sub-topologies as before, where repartition topics have merged or parted; or nothing."""
+    stores, stores_now = ({store.name for store in made.topology.stores} for made in (before, now))
+    if len(now.tasks) < len(before.tasks) and stores <= stores_now:
+        return f"build it without {_MERGING} as before, "
+    if len(now.tasks) > len(before.tasks):
+        return (
+            f"build it with {_MERGING} if it had that, name groupings (Grouped.as_) whose aggregations had one"
+            " repartition topic together, so that they have one again, "
+        )
+    return ""
 
 
 def _writers(topology: TopologyDescription) -> dict[Any, int]:
