@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 _Class = TypeVar("_Class", bound=type)
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 _CHECKED = "_arguments_are_checked"
+_TAKERS = {
+    "transform": "transform_values_with(), with store_names=[...]",
+    "process": "process() or process_values()",
+}
+"""What takes classes with such a method, where one is given for a mapper."""
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -206,6 +211,7 @@ class _Call:
         of_method = ARGUMENTS.get((self.method, name), ARGUMENTS.get((self.method, "*")))
         if kind.name == "MapperLike":
             wanted, step = "(batch), a pyarrow.RecordBatch", WRITTEN["MapperLike"]
+            step = next((f"give it to {taker}" for of, taker in _TAKERS.items() if hasattr(function, of)), step)
         elif kind.name in SUPPLIERS:
             made = SUPPLIERS[kind.name]
             wanted, step = "()", f"give a {made}'s class, or lambda: My{made.capitalize()}(...)"

@@ -17,7 +17,7 @@ from statelib.task.sources import Progress, TopicSource, no_records
 from statelib.topology.leading import without_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
@@ -91,7 +91,8 @@ def _types_of(
     nodes: dict[str, Batch] = {}
     none = np.empty(0, np.int64)
     uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
-    for sub in _in_passes(topology, topics):
+    told: dict[str, pa.Schema] = {}
+    for sub in _in_passes(topology, topics, told):
         parts = [_nothing(source, readers, topics) for source in sub.all_sources]
         with Graph(sub, MemoryBackend(), clocks={}, semantics=semantics, only_wanted=only_wanted) as graph:
             nodes |= graph.forwarded_of_nothing(parts)
@@ -100,9 +101,22 @@ def _types_of(
             batch = arrived[sink.name]
             key = batch.keys.type if sink.internal else archived_type(batch.keys.type)
             types = pa.schema([("key", key), ("value", batch.value.type)])
+            _check_told(sink, told.get(sink.topic, types), types)
             _check_settled(sink, topics.get(sink.topic, types), types)
             topics[sink.topic] = types
     return topics, nodes
+
+
+def _check_told(sink: Sink, told: pa.Schema, written: pa.Schema) -> None:
+    """Refuses serdes that tell other types than those of what is written."""
+    for name in ("key", "value"):
+        if told.field(name).type != written.field(name).type:
+            raise ConfigurationError(
+                f"{sink.topic} is read with {name}s of type {told.field(name).type}, and {name}s of type"
+                f" {written.field(name).type} are written to it",
+                node=sink.name,
+                next_step="read the topic with the serdes of what is written",
+            )
 
 
 def _check_settled(sink: Sink, before: pa.Schema, now: pa.Schema) -> None:
@@ -117,8 +131,11 @@ def _check_settled(sink: Sink, before: pa.Schema, now: pa.Schema) -> None:
             )
 
 
-def _in_passes(topology: Topology, topics: Mapping[str, pa.Schema]) -> Iterator[SubTopology]:
+def _in_passes(topology: Topology, topics: dict[str, pa.Schema], told: dict[str, pa.Schema]) -> Iterator[SubTopology]:
     """The sub-topologies; those of a circle first as far as types are ``topics`` by then, at last whole.
+
+    Where the types of a circle follow from nothing but its own topics, those that the readers' serdes tell are added to
+    ``topics``, and to ``told``.
 
     Raises:
         ConfigurationError: The types of a topic of a circle follow from nothing but the topic.
@@ -128,12 +145,27 @@ def _in_passes(topology: Topology, topics: Mapping[str, pa.Schema]) -> Iterator[
         while unknown := returning.difference(topics):
             yield from (part for sub in stage if (part := without_topics(sub, unknown)) is not None)
             if unknown == returning.difference(topics):
-                raise ConfigurationError(
-                    f"the types of what comes back to it cannot be told: of {', '.join(sorted(unknown))}",
-                    node=next(source.name for sub in stage for source in sub.all_sources if source.topic in unknown),
-                    next_step="tell the types that a processor forwards: process(..., key_type=..., value_type=...)",
-                )
+                sources = [source for sub in stage for source in sub.all_sources if source.topic in unknown]
+                told |= {
+                    source.topic: pa.schema(list(zip(("key", "value"), source.told_types, strict=True)))
+                    for source in sources
+                    if source.told_types is not None
+                }
+                topics |= {topic: types for topic, types in told.items() if topic in unknown}
+                if unknown == returning.difference(topics):
+                    raise _types_unknown(sources)
         yield from stage
+
+
+def _types_unknown(sources: Sequence[Source]) -> ConfigurationError:
+    back = [source for source in sources if not source.topic_in_text]
+    topics = ", ".join(sorted(source.topic for source in sources))
+    return ConfigurationError(
+        f"the types of what comes back to it cannot be told: of {topics}",
+        node=(back or sources)[0].name,
+        next_step="tell them where the topology reads a topic that it writes:"
+        " stream(topic, Consumed.with_(key_serde, value_serde))",
+    )
 
 
 def _nothing(source: Source, readers: Mapping[str, PartitionReader], types: Mapping[str, pa.Schema]) -> Records:

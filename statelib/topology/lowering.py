@@ -29,6 +29,8 @@ from statelib.topology.nodes import Consumed, Processor, Sink, Source
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+
     from statelib.topology.nodes import Node
 
 _REPARTITION = "-REPARTITION"
@@ -185,7 +187,14 @@ class _Written:
             name = self._source(topic, way, number) if reader is None or len(ways) > 1 else reader.name
             line = way[0].line if reader is None else reader.line
             placed = way[0].partitioner is not None
-            yield Source(name, self._internal_topic(topic, number), internal=True, by_partitioner=placed, line=line)
+            yield Source(
+                name,
+                self._internal_topic(topic, number),
+                internal=True,
+                by_partitioner=placed,
+                told_types=None if reader is None else _told_types(reader.consumed),
+                line=line,
+            )
         if len(ways) > 1:
             sources = tuple(self._source(topic, way, number) for number, way in enumerate(ways))
             yield Processor(self._node_of_all(topic), sources, Merge(), line=self._sinks[topic][0].line)
@@ -227,6 +236,12 @@ class _Written:
                 next_step="declare one, with Produced.with_partitions()",
             )
         return next(iter(declared), None)
+
+
+def _told_types(consumed: Consumed) -> tuple[pa.DataType, pa.DataType] | None:
+    """The types that serdes tell; None: they do not tell both."""
+    serdes = consumed.key_serde, consumed.value_serde
+    return None if serdes[0] is None or serdes[1] is None else (serdes[0].arrow_type, serdes[1].arrow_type)
 
 
 def _check_reader(reader: Source) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
     from statelib.errors.user_lines import Line
     from statelib.operators.base import OperatorSpec
     from statelib.operators.mappers.mapping import Mapper, MapperLike
@@ -125,6 +127,8 @@ class Source:
         matched_by: The pattern for which `statelib.topology.lowering` has made it; None: it was made for none.
         internal: A repartition topic, made and read within a run.
         by_partitioner: Of a repartition topic: whether a partitioner has placed its records.
+        told_types: Of a repartition topic that stands for one which the topology writes: the types of keys and values
+            that its reader's serdes tell, for circles whose types follow from nothing else.
         reading: See `Reading`.
         topic_in_text: What the topic is called where the topology is described, if that is another name: of a
             repartition topic, the name without the application's.
@@ -140,6 +144,7 @@ class Source:
     topic_in_text: str | None = None
     more_topics: tuple[str, ...] = ()
     by_partitioner: bool = False
+    told_types: tuple[pa.DataType, pa.DataType] | None = None
     pattern: re.Pattern[str] | None = None
     matched_by: str | None = None
     line: Line | None = field(default=None, compare=False, repr=False)

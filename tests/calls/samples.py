@@ -48,6 +48,7 @@ UNCHECKED = {
     "BytesSerde": "a serde", "JsonSerde": "a serde", "ProtobufSerde": "a serde", "StringSerde": "a serde",
     "UuidSerde": "a serde", "SessionWindowedSerde": "a serde", "TimeWindowedSerde": "a serde",
     "Cancellable": "given to processors", "ProcessorContext": "given to processors",
+    "TransformerContext": "given to transformers",
     "FixedKeyProcessor": "a user's class", "Processor": "a user's class", "ProcessorSupplier": "a user's class",
     "ValueTransformerWithKey": "a user's class", "ValueTransformerWithKeySupplier": "a user's class",
     "FixedKeyRecord": "one for each record", "Record": "one for each record", "RecordMetadata": "one for each record",

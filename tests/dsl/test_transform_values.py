@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ from statelib import (
     ConfigurationError,
     Materialized,
     Named,
+    PunctuationType,
     Record,
     Stores,
     StreamsBuilder,
+    TopologyTestDriver,
     ValueTransformerWithKey,
     ValueTransformerWithKeySupplier,
     per_record,
@@ -22,7 +25,7 @@ from statelib import (
 from tests.operators.flow import Fed, Flow
 
 if TYPE_CHECKING:
-    from statelib import ProcessorContext, StoreBuilder, Topology
+    from statelib import ProcessorContext, StoreBuilder, Topology, TransformerContext
 
 STRING = pa.string()
 CHANGES = Stores.key_value_store_builder(Stores.persistent_key_value_store("changes"), STRING, pa.int64())
@@ -88,6 +91,46 @@ def test_a_processor_may_share_the_store() -> None:
     table.transform_values_with(Numbering, store_names=["changes"], named=Named.as_("one")).to_stream().to("one")
     table.transform_values_with(Asking, store_names=["changes"], named=Named.as_("other")).to_stream().to("out")
     assert rows(builder.build()) == [("a", "x2"), ("b", "y2"), ("a", None), ("a", "z6")]
+
+
+class Telling(ValueTransformerWithKey):
+    """Makes of each value what its context tells of the record."""
+
+    def init(self, context: TransformerContext) -> None:
+        super().init(context)
+        context.schedule(timedelta(milliseconds=1), PunctuationType.STREAM_TIME, self.due)
+        self.called_back: list[Any] = []
+
+    def transform(self, read_only_key: Any, value: Any) -> str:
+        back, self.called_back = self.called_back, []
+        return repr([*self.told(), *back])
+
+    def due(self, time_ms: int) -> None:
+        self.called_back.append([time_ms, *self.told()])
+
+    def told(self) -> list[Any]:
+        context = self.context
+        return [context.timestamp(), context.headers(), context.topic(), context.partition(), context.offset()]
+
+
+def test_the_context_tells_of_the_record() -> None:
+    builder = StreamsBuilder("app")
+    builder.table("in").transform_values_with(Telling).to_stream().to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        fed = driver.create_input_topic("in")
+        fed.pipe_input("a", "x", 5, headers=[("trace", b"1")])
+        fed.pipe_input("b", None, 7)
+        values = driver.create_output_topic("out").read_values_to_list()
+    assert [literal_eval(value) for value in values] == [
+        [5, (("trace", b"1"),), "in", 0, 0],
+        [7, (), "in", 0, 1, [5, 5, (), None, -1, -1]],
+    ]
+
+
+def test_a_transformer_in_place_of_a_mapper_is_told_where_it_goes() -> None:
+    table = StreamsBuilder("app").table("in")
+    with pytest.raises(ConfigurationError, match=r"give it to transform_values_with\(\)"):
+        table.transform_values(Telling)  # type: ignore[arg-type]
 
 
 class Forwarding(ValueTransformerWithKey):

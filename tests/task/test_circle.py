@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib import Materialized, Processor, StreamsBuilder, per_record
+from statelib import Consumed, Materialized, Processor, StreamsBuilder, StringSerde, per_record, serde_for
 from statelib.errors.kinds import ConfigurationError
 from statelib.task import circle
 from tests.task.pipeline import Pipeline
@@ -185,8 +186,47 @@ def test_types_that_follow_from_nothing_but_themselves_are_asked_for(tmp_path: P
     builder = StreamsBuilder("app")
     builder.stream("again").process(Echo).to("again")
     builder.stream("people").to("out")
-    with pytest.raises(ConfigurationError, match="types of what comes back.*again-repartition.*value_type"):
+    with pytest.raises(ConfigurationError, match=r"types of what comes back.*again-repartition.*Consumed\.with_"):
         replayed(tmp_path, builder.build(), [("a", None, 1_000)], [])
+
+
+def joined_with_what_comes_of_it(value: pa.DataType) -> Topology:
+    """Each result counts for the next ones: no type is known before the others are."""
+    builder = StreamsBuilder("app")
+    results = builder.stream("results", Consumed.with_(StringSerde(), serde_for(value)))
+    sizes = results.group_by(per_record(lambda key: key.upper(), pa.string(), "key")).count(Materialized.as_("sizes"))
+    sized = per_record(lambda left, right: left + (right or 0), pa.int64())
+    builder.stream("in").select_key(per_record(lambda key: key.upper(), pa.string(), "key")).left_join(sizes, sized).to(
+        "results"
+    )
+    return builder.build()
+
+
+@given(
+    numbers=st.lists(st.tuples(st.sampled_from(["a", "b", "B", "c"]), st.integers(0, 9)), max_size=12),
+    cuts=st.lists(st.integers(1_000, 1_012), max_size=2),
+)
+def test_serdes_tell_types_that_follow_from_nothing_but_themselves(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[tuple[str, int]], cuts: list[int]
+) -> None:
+    pipeline = Pipeline(tmp_path_factory.mktemp("results"), joined_with_what_comes_of_it(pa.int64()), batch_records=4)
+    pipeline.archive("in", [(*row, 1_000 + at) for at, row in enumerate(numbers)], (pa.string(), pa.int64()), 2)
+    for cut in [*sorted(cuts), None]:
+        pipeline.run(cut)
+    sizes: Counter[str] = Counter()
+    expected = []
+    for at, (key, value) in enumerate(numbers):
+        expected.append((key.upper(), value + sizes[key.upper()], 1_000 + at))
+        sizes[key.upper()] += 1
+    made = sorted(pipeline.output_if_present("results"), key=lambda row: row[4])
+    assert [row[2:] for row in made] == expected
+
+
+def test_serdes_that_tell_other_types_than_are_written_are_refused(tmp_path: Path) -> None:
+    pipeline = Pipeline(tmp_path, joined_with_what_comes_of_it(pa.string()))
+    pipeline.archive("in", [("a", 1, 1_000)], (pa.string(), pa.int64()))
+    with pytest.raises(ConfigurationError, match="read with values of type string, and values of type int64 are wr"):
+        pipeline.run()
 
 
 def test_types_that_differ_each_time_are_refused(tmp_path: Path) -> None:

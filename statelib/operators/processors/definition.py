@@ -172,6 +172,28 @@ class ProcessorContext(Protocol):
         """The current record's metadata; None if there is none: in callbacks, or after an operator that buffers."""
 
 
+class TransformerContext(ProcessorContext, Protocol):
+    """What a `ValueTransformerWithKey` sees of its task and of the record (Kafka's ``processor.ProcessorContext``).
+
+    It forwards nothing.
+    """
+
+    def timestamp(self) -> int:
+        """Of the record, in ms since 1970; in a callback, its time."""
+
+    def headers(self) -> Headers:
+        """Of the record; none in a callback."""
+
+    def topic(self) -> str | None:
+        """The topic that the record came from; None if there is none: see `ProcessorContext.record_metadata`."""
+
+    def partition(self) -> int:
+        """The partition that the record came from; -1 if there is none."""
+
+    def offset(self) -> int:
+        """The offset that the record came from; -1 if there is none."""
+
+
 class _AnyProcessor(ABC):
     context: ProcessorContext
 
@@ -206,9 +228,9 @@ class FixedKeyProcessor(_AnyProcessor):
 class ValueTransformerWithKey(ABC):
     """Makes a table's values of another's, with stores (Kafka's ``ValueTransformerWithKey``)."""
 
-    context: ProcessorContext
+    context: TransformerContext
 
-    def init(self, context: ProcessorContext) -> None:
+    def init(self, context: TransformerContext) -> None:
         """Called at the beginning of each slice; keeps the context. Get stores here; nothing can be forwarded."""
         self.context = context
 

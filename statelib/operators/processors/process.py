@@ -140,6 +140,6 @@ class Process:
             raise ConfigurationError(
                 f"the supplier gives a {type(processor).__name__}, not a {wanted.__name__}",
                 node=self.node,
-                next_step=f"derive it from statelib.{wanted.__name__}",
+                next_step=f"derive it from {wanted.__name__}",
             )
         return Transforming(processor) if self.transforms else processor

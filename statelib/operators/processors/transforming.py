@@ -8,7 +8,13 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.processors.definition import FixedKeyProcessor
 
 if TYPE_CHECKING:
-    from statelib.operators.processors.definition import FixedKeyRecord, ProcessorContext, ValueTransformerWithKey
+    from statelib.operators.processors.definition import (
+        FixedKeyRecord,
+        Headers,
+        ProcessorContext,
+        TransformerContext,
+        ValueTransformerWithKey,
+    )
 
 
 class Transforming(FixedKeyProcessor):
@@ -24,18 +30,46 @@ class Transforming(FixedKeyProcessor):
     def init(self, context: ProcessorContext) -> None:
         """See `FixedKeyProcessor`."""
         super().init(context)
-        self._transformer.init(cast("ProcessorContext", _ForwardingDisabled(context)))
+        self._seen = _OfTransformer(context)
+        self._transformer.init(cast("TransformerContext", self._seen))
 
     def process(self, record: FixedKeyRecord) -> None:
         """See `FixedKeyProcessor`."""
-        self.context.forward(record.with_value(self._transformer.transform(record.key, record.value)))
+        self._seen.record = record
+        try:
+            value = self._transformer.transform(record.key, record.value)
+        finally:
+            self._seen.record = None
+        self.context.forward(record.with_value(value))
 
 
-class _ForwardingDisabled:
-    """What a transformer sees of its task (Kafka's ``ForwardingDisabledProcessorContext``)."""
+class _OfTransformer:
+    """See `TransformerContext` (Kafka's ``ForwardingDisabledProcessorContext``)."""
 
     def __init__(self, context: ProcessorContext) -> None:
         self._context = context
+        self.record: FixedKeyRecord | None = None
+        """That which is transformed; a callback has none."""
+
+    def timestamp(self) -> int:
+        """See `TransformerContext`."""
+        return self._context.current_stream_time_ms() if self.record is None else self.record.timestamp
+
+    def headers(self) -> Headers:
+        """See `TransformerContext`."""
+        return () if self.record is None else self.record.headers
+
+    def topic(self) -> str | None:
+        """See `TransformerContext`."""
+        return None if (metadata := self._context.record_metadata()) is None else metadata.topic
+
+    def partition(self) -> int:
+        """See `TransformerContext`."""
+        return -1 if (metadata := self._context.record_metadata()) is None else metadata.partition
+
+    def offset(self) -> int:
+        """See `TransformerContext`."""
+        return -1 if (metadata := self._context.record_metadata()) is None else metadata.offset
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)

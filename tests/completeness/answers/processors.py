@@ -10,6 +10,7 @@ _READ_ONLY = (
 _CLOSE = "At the end of each slice, as `init` is called at its beginning"
 _START = "`start_time=` is a keyword, and only of stream time"
 _METADATA = "`record_metadata()`"
+_TRANSFORMERS = "In a `ValueTransformerWithKey` it works: `TransformerContext`"
 
 PROCESSORS = (
     ClassAnswers(
@@ -136,8 +137,8 @@ PROCESSORS = (
             "schedule": differs("See above", ""),
             "schedule(Instant)": differs(_START, "", kip=1146),
             "commit": differs("Accepted, and changes nothing"),
-            "topic, partition, offset": differs(f"{_METADATA} has it", "record_metadata"),
-            "timestamp, headers": differs("The record has it", ""),
+            "topic, partition, offset": differs(f"{_METADATA} has it. {_TRANSFORMERS}", "record_metadata"),
+            "timestamp, headers": differs(f"The record has it. {_TRANSFORMERS}", ""),
             "currentSystemTimeMs": differs("The task's stream time, as for calls by wall-clock time", kip=622),
             "appConfigs, appConfigsWithPrefix": refused(),
             "keySerde, valueSerde": refused(),
