@@ -7,7 +7,7 @@ retention, by the store's own clock: the largest start that has been put until t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 _START = np.dtype([("start", ">i8")])
 
 
+class RowsByWindow(Protocol):
+    """A store of windows or sessions."""
+
+    header: Header
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowsLookedInto:
     """The store of an aggregation by time windows or sliding windows; see `LookedInto`.
@@ -57,30 +67,40 @@ class WindowsLookedInto:
         self, context: OperatorContext, value_type: pa.DataType, aggregator: StoredStates | None = None
     ) -> StoredLatest:
         """See `LookedInto`."""
-        return StoredWindows(context, self.name, value_type, aggregator)
+        store = WindowStore(context.backend, self.name, retention_ms=0)
+
+        def look_up(keys: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+            plain, tails = split_tail(keys, _START, self.name)
+            return store.look_up(plain, tails["start"].astype(np.int64))
+
+        return StoredRows(store, look_up, value_type, aggregator)
 
     def expiry(self, context: OperatorContext) -> WindowExpiry:
         """See `LookedInto`."""
         return WindowExpiry(context, self.node, retention_ms(self, context.semantics), lambda windows: windows.start)
 
 
-class StoredWindows:
-    """A window store as it was last written; see `StoredLatest`.
+class StoredRows:
+    """The results of windows, or of sessions, as their store was last written; see `StoredLatest`.
 
     Args:
-        context: The operator's that looks.
-        name: The store's.
+        store: Has their rows.
+        look_up: Gives timestamps (int64, ms) and rows (binary, null: there is none) of serialised windowed keys.
         value_type: Of the results.
         aggregator: Makes results of what is stored.
     """
 
     def __init__(
-        self, context: OperatorContext, name: str, value_type: pa.DataType, aggregator: StoredStates | None
+        self,
+        store: RowsByWindow,
+        look_up: Callable[[pa.Array], tuple[NDArray[np.int64], pa.Array]],
+        value_type: pa.DataType,
+        aggregator: StoredStates | None,
     ) -> None:
         self.value_type = value_type
-        self._name = name
+        self._store = store
+        self._look_up = look_up
         self._aggregator = aggregator
-        self._store = WindowStore(context.backend, name, retention_ms=0)
 
     @property
     def is_empty(self) -> bool:
@@ -89,9 +109,16 @@ class StoredWindows:
 
     def load(self, keys: Sequence[bytes]) -> Found:
         """See `StoredLatest`."""
-        plain, tails = split_tail(pa.array(keys, pa.large_binary()), _START, self._name)
-        timestamp, rows = self._store.look_up(plain, tails["start"].astype(np.int64))
-        return Found(results_of(rows, self._store.header, self._aggregator, self.value_type), timestamp)
+        timestamp, rows = self._look_up(pa.array(keys, pa.large_binary()))
+        return Found(self._results_of(rows), timestamp)
+
+    def _results_of(self, rows: pa.Array) -> pa.Array:
+        """The results that rows stand for; null where there is none."""
+        there, schema = valid_of(rows), self._store.header.schema
+        if schema is None or self._aggregator is None or not there.any():
+            return pa.nulls(len(rows), self.value_type)
+        states = serde_for(pa.struct(list(schema))).deserialize(rows.filter(pa.array(there)))
+        return scatter(self._aggregator.results_of(stored_value(states)), there)
 
 
 class WindowExpiry:
@@ -127,12 +154,3 @@ class WindowExpiry:
 def retention_ms(store: WindowsLookedInto, semantics: Semantics) -> int:
     """How long windows, or sessions, are seen."""
     return store.seen_as_shipped_ms if semantics != "kip" else store.seen_ms
-
-
-def results_of(rows: pa.Array, header: Header, aggregator: StoredStates | None, value_type: pa.DataType) -> pa.Array:
-    """The results that stored rows stand for; null where there is none."""
-    there = valid_of(rows)
-    if header.schema is None or aggregator is None or not there.any():
-        return pa.nulls(len(rows), value_type)
-    states = serde_for(pa.struct(list(header.schema))).deserialize(rows.filter(pa.array(there)))
-    return scatter(aggregator.results_of(stored_value(states)), there)
