@@ -37,12 +37,12 @@ _PARTITIONER = (
 )
 _COMPARE = "use ==, hash() or str()"
 _NO_CONFIGS = (
-    "make the processor with what it needs: functools.partial(MyProcessor, limit=10); settings of a run have no part "
-    "in the answer"
+    "make the processor with what it needs: functools.partial(MyProcessor, limit=10); it does not see the settings "
+    "of a run"
 )
 _ONE_STORE = (
-    "leave it out: the state of a task is one store, in memory as far as that goes, and where it is has no part in the "
-    "answer"
+    "leave it out: a task keeps all its state in one store, in memory as far as it fits, and results do not depend on "
+    "where it is"
 )
 _PYTHON_DATA = "leave it out: records hold Python data, and each store has serdes of its own"
 

@@ -38,8 +38,8 @@ and its mocks, which a replay does not have. `equals`, `hashCode` and `toString`
 `str()`. Exceptions, their handlers and task assignors are left out.
 
 Names are Kafka's in snake case: `groupByKey` is `group_by_key`, `as` is `as_`, `with` is `with_`. Options such as
-`Named` and `Materialized` go where Kafka's overloads have them, or by name. Whoever calls a method of the DSL that is
-not here gets the text of its row as an error. What "the same results" are, and where the shipped library differs from
+`Named` and `Materialized` go where Kafka's overloads have them, or by name. If you call a method of the DSL that is
+not here, the error has the text of its row. What "the same results" are, and where the shipped library differs from
 what its KIPs promise: [Semantics](semantics.md).
 """
 

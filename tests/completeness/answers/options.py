@@ -13,8 +13,8 @@ _PARTITIONER = differs(
 )
 _NO_CHANGELOG = differs("Accepted, and changes nothing: a replay keeps its state in checkpoints", None)
 _ONE_STORE = refused(
-    "The state of a task is one store, in memory as far as that goes, and beyond that on disk: where it is has no part "
-    "in the answer"
+    "A task keeps all its state in one store, in memory as far as it fits, and beyond that on disk: results do not "
+    "depend on where it is"
 )
 
 OPTIONS = (
@@ -136,7 +136,7 @@ OPTIONS = (
         "kstream.Printed", "Printed", "Where and how `print()` prints.",
         {
             "toSysOut": works(),
-            "toFile": differs("Lines are added to the file, which Kafka begins anew; each task writes where it runs"),
+            "toFile": differs("Appends to the file, which Kafka overwrites; each task writes where it runs"),
             "withLabel, withName": works(),
             "withKeyValueMapper": differs("It takes any mapper"),
         },
@@ -146,7 +146,7 @@ OPTIONS = (
         "TopologyConfig", None, "Settings of a topology.",
         {
             "*": refused(
-                "These are settings of the client, such as caches, which have no part in the answer: see "
+                "These are settings of the client, such as caches, which do not affect results: see "
                 "[`hindstream settings`](cli.md)"
             )
         },

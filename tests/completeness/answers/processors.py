@@ -89,7 +89,7 @@ PROCESSORS = (
             ),
             "taskId": differs("Text: `0_1`"),
             "schedule": differs(
-                "By stream time. Callbacks of one slice go on in the next: "
+                "By stream time. Callbacks continue in the next slice: "
                 "[semantics](semantics.md#custom-processors-kip-820)"
             ),
             "by wall-clock time: schedule": differs(
@@ -98,7 +98,7 @@ PROCESSORS = (
             ),
             "schedule(Instant)": differs(_START, "schedule", kip=1146),
             "currentStreamTimeMs": works(kip=622),
-            "currentSystemTimeMs": differs("The task's stream time, as for calls by wall-clock time", kip=622),
+            "currentSystemTimeMs": differs("The task's stream time, as for callbacks by wall-clock time", kip=622),
             "commit": differs("Accepted, and changes nothing: a slice is committed as a whole"),
             "appConfigs, appConfigsWithPrefix": refused(),
             "keySerde, valueSerde": refused(),
@@ -133,13 +133,13 @@ PROCESSORS = (
             "applicationId, getStateStore": works(),
             "taskId": differs("Text: `0_1`"),
             "currentStreamTimeMs": works(kip=622),
-            "forward": differs("`forward(Record(key, value, timestamp))`, and the child's name behind it", ""),
+            "forward": differs("`forward(Record(key, value, timestamp))`, with the child's name after it", ""),
             "schedule": differs("See above", ""),
             "schedule(Instant)": differs(_START, "", kip=1146),
             "commit": differs("Accepted, and changes nothing"),
             "topic, partition, offset": differs(f"{_METADATA} has it. {_TRANSFORMERS}", "record_metadata"),
             "timestamp, headers": differs(f"The record has it. {_TRANSFORMERS}", ""),
-            "currentSystemTimeMs": differs("The task's stream time, as for calls by wall-clock time", kip=622),
+            "currentSystemTimeMs": differs("The task's stream time, as for callbacks by wall-clock time", kip=622),
             "appConfigs, appConfigsWithPrefix": refused(),
             "keySerde, valueSerde": refused(),
             "metrics": refused(),

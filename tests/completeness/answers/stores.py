@@ -10,8 +10,8 @@ _OF_CLIENTS = refused("Stores are those of `Stores`: the task opens, restores an
 _ITERATOR = "A Python iterator, which needs no closing"
 _BYTES = refused("Kafka's stores convert old formats with it; here each format has a codec that reads all versions")
 _DSL_SUPPLIERS = refused(
-    "The state of a task is one store, in memory as far as that goes, and beyond that on disk: where it is has no part "
-    "in the answer"
+    "A task keeps all its state in one store, in memory as far as it fits, and beyond that on disk: results do not "
+    "depend on where it is"
 )
 _RANGE = "`{}`, where None is no bound"
 _EXPIRY = "Here {} are forgotten exactly at their retention, in Kafka with their segment."

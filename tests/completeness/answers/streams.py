@@ -5,16 +5,16 @@ from __future__ import annotations
 from tests.completeness.answer import ClassAnswers, differs, refused, works
 
 _FUNCTIONS_OF_SQL = (
-    "`aggregate` takes functions of SQL, such as `count()` and `max_()`; `aggregate_with` takes Python functions and "
-    "the Arrow type of the aggregate"
+    "`aggregate` takes [aggregate functions](operators/aggregations.md#functions), such as `count()` and `max_()`; "
+    "`aggregate_with` takes Python functions and the Arrow type of the aggregate"
 )
 _EMIT_STRATEGY = differs(
     "In the default mode [no final result is lost](semantics.md#emit-on-window-close-kip-825), as the KIP promises",
     kip=825,
 )
-_COGROUP = "It takes functions of SQL, such as `count()`, or a Python function of key, value and aggregate"
-_COGROUPED = "`aggregate()` of functions of SQL, `aggregate_with(initializer, arrow_type)` of Python functions"
-_FOREIGN_KEY = "`join(other, joiner, foreign_key=...)`: the foreign key is an argument with a name"
+_COGROUP = "It takes aggregate functions, such as `count()`, or a Python function of key, value and aggregate"
+_COGROUPED = "`aggregate()` for aggregate functions, `aggregate_with(initializer, arrow_type)` for Python functions"
+_FOREIGN_KEY = "`join(other, joiner, foreign_key=...)`: the foreign key is a named argument"
 
 STREAMS = (
     ClassAnswers(
@@ -22,8 +22,8 @@ STREAMS = (
         {
             "new": differs("`StreamsBuilder(application_id)`: the id begins the names of internal topics"),
             "new(TopologyConfig)": refused(
-                "Settings of a topology, such as its caches, have no part in the answer; the job and the command line "
-                "have the settings", kip=591
+                "Settings of a topology, such as its caches, do not affect results; the job and the command line have "
+                "the settings", kip=591
             ),
             "stream, table, addStateStore, globalTable": works(),
             "stream(Pattern)": differs(
@@ -50,7 +50,7 @@ STREAMS = (
                 "which is faster; [both again when a task is repeated](semantics.md#flat-mapping-splitting-and-merging)"
             ),
             "print": differs(
-                "Keys and values are printed as Python shows them, where the task runs; a file is added to", kip=182
+                "Keys and values are printed as Python shows them, where the task runs; a file is appended to", kip=182
             ),
             "merge": works(kip=202),
             "split": works(kip=418),
@@ -132,7 +132,7 @@ STREAMS = (
             "filter, filterNot, mapValues, groupBy, toStream": works(),
             "transformValues": differs("It takes a mapper, which is also called for null values", kip=292),
             "with stores, or a context: transformValues": differs(
-                "`transform_values_with(...)`. Without a store, the table gets one where something looks into it",
+                "`transform_values_with(...)`. Without a store, the table gets one if an operator looks it up",
                 "transform_values_with", kip=292,
             ),
             "join, leftJoin, outerJoin": works(),
@@ -142,7 +142,7 @@ STREAMS = (
             ),
             "suppress": works(kip=328),
             "queryableStoreName": differs(
-                "An attribute. It names generated stores too, since all can be looked into"
+                "An attribute. It names generated stores too, since all can be queried"
             ),
         },
     ),
