@@ -1,4 +1,4 @@
-"""The fourth phase: makes the audited run true.
+"""The fourth phase: makes the audited run valid.
 
 usage: spark-submit spark_jobs/commit.py --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]
 """

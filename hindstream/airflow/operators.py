@@ -53,7 +53,7 @@ class HindstreamOperator(BaseOperator):
     Args:
         job: ``PACKAGE.MODULE:NAME``, or the path of a file: absolute, or from the folder of the DAG file or the root
             of its bundle, ``jobs/flights.py:NAME``. Loaded when the task runs.
-        settings: Settings of `statelib.settings.settings.Settings`, before those of connection, environment and file.
+        settings: Settings of `statelib.settings.settings.Settings`; they override connection, environment and file.
         conn_id: The Airflow connection with credentials: of the type ``hindstream``, whose settings count too, or of
             the store's own type. None: the environment of Airflow's workers has them.
         config: The settings file; None: that in ``HINDSTREAM_CONFIG``, or ``hindstream.toml`` in the workers' folder.

@@ -10,9 +10,9 @@ A run is triggered with the time since when the job is wrong::
 
     airflow dags trigger repair_flights --conf '{"from": "2013-07-01T00:00Z"}'
 
-It replays with the corrected file what the job has replayed since, as a fork, and compares both. ``approve`` shows what
-differs and waits for a person. Behind *Approve* the differences are published as one commit of the job; behind *Reject*
-nothing has changed. ``drop`` ends the fork in any case. ``hindstream repair`` is the same as a command.
+A fork replays what the job has replayed since then, with the corrected file, and is compared with the job. ``approve``
+shows what differs, and waits for a person. *Approve* publishes the differences as one commit of the job; *Reject*
+changes nothing. ``drop`` deletes the fork in any case. ``hindstream repair`` is the same as a command.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 STEPS = ("fork", "replay", "compare", "approve", "publish", "drop")
 """The tasks of a repair, in order."""
 
-_DOC = """Repairs `{job}` since the time of the parameter `from`: {steps}. Pause the DAG of its slices meanwhile: if the
-job commits, the repair is refused. """
+_DOC = """Repairs `{job}` since the time of the parameter `from`: {steps}. Pause the job's own DAG meanwhile: if the job
+commits, the repair is refused. """
 _GROUP = "repair"
-_ASKS = "`approve` waits for a person (*Required actions*); *Reject* leaves all as it was."
+_ASKS = "`approve` waits for a person (*Required actions*); *Reject* changes nothing."
 
 _log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@
     dag = replay_dag("/srv/jobs/flights.py:job", schedule="0 0 1 * *", warehouse="s3://lake/warehouse")
 
 A run replays the slice that ends at its parameter ``until``, or else at the end of its data interval. It begins where
-the last commit ended. The slice of a scheduled run, or of one of a backfill, is its data interval: it waits for an
-earlier run that is at work, and refuses to begin if records from before its interval were not replayed. A run whose
-slice has already been replayed says so and does nothing. Of two simultaneous runs, one commits and the other gets an
-error. So runs need no ``depends_on_past``. The parameter ``end_of_input`` can seal the job with a run.
+the last commit ended. The slice of a scheduled run, or of one of a backfill, is its data interval: the run waits while
+an earlier one is running, and is refused if records from before its interval were not replayed. A run whose slice has
+already been replayed says so and does nothing. Of two simultaneous runs, one commits and the other gets an error. So
+runs need no ``depends_on_past``. The parameter ``end_of_input`` can seal the job with a run.
 
 With ``archive``, a run first copies new records of the job's topics from Kafka, or new files of a lake.
 
@@ -99,7 +99,7 @@ def replay_dag(
         before_interval: What a scheduled run, or one of a backfill, does with records from before its data interval
             that nobody has replayed, unless its parameter of that name says otherwise: ``refuse`` them, so that each
             interval is a slice of its own, or ``replay`` them too. None: ``refuse``; with ``@continuous``, whose
-            intervals end when a run ends, ``replay``. Of a run that a person triggers, the slice begins where the last
+            intervals end when a run ends, ``replay``. The slice of a manually triggered run begins where the last
             commit ended.
         tags: Tags of the DAG in Airflow.
         task_per: ``phase``: each phase of a run is a task. ``run``: one task does them all, for slices so small that

@@ -145,7 +145,7 @@ def switch_over_dag(
     has_shadow = start_shadow is not None
     beside = BESIDE if has_shadow else ("archive", "replay" if take_over is None else "take_over")
     names = (*beside, *SWITCH)
-    asks = "`approve` waits for a person (*Required actions*); *Reject* leaves all as it was. " if has_shadow else ""
+    asks = "`approve` waits for a person (*Required actions*); *Reject* changes nothing. " if has_shadow else ""
     with arguments.dag(
         dag_id or id_of(job, "switch_over"),
         tags=tags,

@@ -24,7 +24,7 @@ PANELS = (BEGIN, BRING, REPLAY, LOOK, TRY, MEND, PORT, LIVE, PHASES)
 
 EXIT_CODES = {
     0: "Done, or there was nothing to do.",
-    1: "A difference (diff, try, prove, draft), a lag, the answer no, or an unknown error, with its traceback.",
+    1: "A difference (diff, try, prove, draft), a lag, an answer of no, or an unknown error, with its traceback.",
     2: "The command line is wrong: no such command, option or argument.",
     65: "Records or files of the input are wrong: fix or quarantine them.",
     70: "A defect of Hindstream: report it.",

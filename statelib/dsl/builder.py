@@ -133,7 +133,7 @@ class StreamsBuilder(KafkasNames):
         consumed: Consumed | None,
         state_update_supplier: ProcessorSupplierLike,
     ) -> Self:
-        """Adds a store of which each task has all, and all processors may read (Kafka's ``addGlobalStore``).
+        """Adds a store that each task has in full and all processors may read (Kafka's ``addGlobalStore``).
 
         Each run first loads all that the topic's archive holds when the run is planned, as for a global table without a
         versioned store. Processors get the store by its name in ``init``, and are not connected with it.
@@ -143,7 +143,7 @@ class StreamsBuilder(KafkasNames):
             topic: The topic. Nothing else may read it.
             consumed: How the topic is read.
             state_update_supplier: Makes the processor that puts the topic's records into the store. It gets that by its
-                name, forwards nothing and schedules no calls.
+                name, forwards nothing and schedules no callbacks.
 
         Raises:
             ConfigurationError: Another store has its name, or the topic is read already.
@@ -162,7 +162,7 @@ class StreamsBuilder(KafkasNames):
             props: As Kafka's ``build(Properties)``: ``topology.optimization`` is ``none``, ``all``, or one or several
                 of ``reuse.ktable.source.topics``, ``merge.repartition.topics`` (KIP-295) and ``single.store.self.join``
                 (KIP-862), with commas between them. With Kafka's internal ``__enable.process.processValue.fix__``,
-                processors count as changing keys or values. Give what the live application is given.
+                processors count as changing keys or values. Give the live application's values.
 
         Raises:
             ConfigurationError: It cannot work: see `Topology`. Or there is no such setting or optimisation, or Kafka

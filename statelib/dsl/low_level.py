@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class Topology(KafkasNames, CompiledTopology):
     """Kafka's ``Topology``: sources, processors, stores and sinks, connected by their names.
 
-    All processors of a sub-topology are called record by record, depth first, and have one queue of scheduled calls, as
-    in Kafka Streams. ::
+    All processors of a sub-topology are called record by record, depth first, and have one queue of callbacks, as in
+    Kafka Streams. ::
 
         topology = (
             Topology("alarms")
@@ -48,7 +48,7 @@ class Topology(KafkasNames, CompiledTopology):
         )
 
     Args:
-        application_id: What processors are told. Use the job's name.
+        application_id: The id that processors see. Use the job's name.
     """
 
     def __init__(self, application_id: str) -> None:
@@ -215,7 +215,7 @@ class Topology(KafkasNames, CompiledTopology):
         processor_supplier: ProcessorSupplierLike,
         consumed: Consumed | None = None,
     ) -> Self:
-        """Adds a store of which each task has all, and all processors may read: see `StreamsBuilder.add_global_store`.
+        """Adds a store that each task has in full and all processors may read: see `StreamsBuilder.add_global_store`.
 
         Raises:
             ConfigurationError: A name is taken.

@@ -104,8 +104,8 @@ class Table(KafkasNames):
     ) -> Self:
         """As `transform_values`, by a `ValueTransformerWithKey`, which has stores. Slow: it is called for each change.
 
-        Without a store of its own, the table is given one where something looks into it or asks for old values. (Kafka
-        calls the transformer once more there, which may then find other things in its stores.)
+        Without a store, the table gets one if an operator looks its values up or needs old values. (Kafka calls the
+        transformer once more instead, which may then find other values in its stores.)
 
         Args:
             transformer_supplier: The transformer's class, or a function or `ValueTransformerWithKeySupplier` that
@@ -189,8 +189,8 @@ class Table(KafkasNames):
     def suppress(self, suppressed: Suppressed) -> Self:
         """Holds updates back for a time, or until the windows in the table's keys close (KIP-328).
 
-        What looks into the suppressed table, a join say, sees of a key that is held back what is known downstream, and
-        else what the table has.
+        While updates of a key are held back, a join with the suppressed table finds the value that was last forwarded,
+        and otherwise the value of this table.
 
         Raises:
             ConfigurationError: The table is versioned. As in Kafka Streams this is refused: the buffer keeps one value

@@ -43,11 +43,11 @@ class Handover:
         stores: By store, the application's name for it, if that differs.
         topics: By source topic of the job, the topic's name in Kafka, if that differs.
         changelogs: By store, its changelog topic, if that is not ``<application id>-<store>-changelog``. Source topics
-            that serve as changelogs need not be named, if the job's topology is built with the application's
+            that serve as changelogs need not be named if the job's topology is built with the application's
             ``topology.optimization``.
         leave_out: Stores that do not move: the other side does not have them, or begins with them empty.
-        restored: Stores that a written state directory leaves to be restored: those that the application has in
-            memory, or makes by a supplier of its own (``Materialized.as(Stores.persistentKeyValueStore(...))``).
+        restored: Stores that a state directory leaves out, so that the application restores them: those that it has in
+            memory, or makes with its own supplier (``Materialized.as(Stores.persistentKeyValueStore(...))``).
         copies_only: Whether the replayed archives must be copies that ``hindstream archive`` made, which know their
             topics. False: you promise that the archives have Kafka's own offsets; this cannot be checked.
     """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PHASES = {
     "replay": "Second phase: replay the planned slice on Spark, and stage the result.",
     "audit": "Third phase: check what was staged. A run that fails is quarantined.",
-    "commit": "Fourth phase: make the audited run true.",
+    "commit": "Fourth phase: make the audited run valid.",
     "publish": "Fifth phase: add the committed files to the sink topics.",
     "maintain": "Sixth phase: expire old state and leftovers.",
     "report": "Last phase: write the pages of the run and of the job.",

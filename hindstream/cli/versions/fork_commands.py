@@ -63,7 +63,7 @@ def drop(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     supersede: Annotated[bool, typer.Option("--supersede", help="Abandon an open run.")] = False,
 ) -> None:
-    """Drop a fork: its commits, its sinks' topics, and the state that nobody but it needs. Other jobs are refused.
+    """Drop a fork: its commits, its sinks' topics, and the state that only it needs. Other jobs are refused.
 
     Example: hindstream drop longer-grace
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.console.numbers import bytes_text
 from hindstream.lineage.reported import reported
 from hindstream.runs import file_policy, now_ms, open_warehouse, retention
 from hindstream.spark.phases.command import phase_main
@@ -41,7 +42,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained: 
         _log.info("%s: merged %s of topics into %d", job.name, counted(done.merged_files, "file"), done.merged_into)
     if done.deleted_files:
         removed = counted(done.deleted_files, "file")
-        _log.info("%s: removed %s (%d bytes)", job.name, removed, done.deleted_bytes)
+        _log.info("%s: removed %s (%s)", job.name, removed, bytes_text(done.deleted_bytes))
     if done.skipped:
         _log.info("%s: %s", job.name, done.skipped)
     if settings.engine == "spark" and may_be_cluster(settings):

@@ -131,7 +131,7 @@ class ProcessorContext(Protocol):
         callback: Callable[[int], object],
         start_time: Time | None = None,
     ) -> Cancellable:
-        """Calls ``callback`` with the stream time in ms, every ``interval`` of stream time.
+        """Calls ``callback`` with the time in ms, every ``interval`` of stream time or wall-clock time.
 
         As in Kafka, by stream time the first call comes after the next record. Further calls come when stream time
         reaches or passes a multiple of the interval: one call, however many multiples it passes, after the record that
@@ -139,7 +139,7 @@ class ProcessorContext(Protocol):
         stream time reaches it, and multiples count from there (KIP-1146); if it is past already, at the next multiple.
 
         By wall-clock time the first call comes an interval after the current time; if that is not known yet, in
-        `Processor.init`, an interval after the time of the task's first record. Calls by stream time come first.
+        `Processor.init`, an interval after the time of the task's first record. Callbacks by stream time come first.
 
         Callbacks continue in the next slice. So `Processor.init` must schedule the same ones each time, and a callback
         scheduled elsewhere must be a method of the processor.
