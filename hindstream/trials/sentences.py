@@ -77,6 +77,6 @@ def repaired_told(done: Repaired) -> str:
 def _late_told(late: LateInterval) -> Iterator[str]:
     times = counted(late.turned_away, "time")
     latest = duration_text(late.latest_ms)
-    yield f"In the runs of this interval, a window was closed for a record {times}; the latest was {latest} late."
+    yield f"In the runs of this interval, records came too late for a window {times}, by up to {latest}."
     for node, records in late.stay_out.items():
-        yield f"{node} dropped {counted(records, 'late record')}, which stay out: that needs another file."
+        yield f"{node} dropped {counted(records, 'late record')}, which stay out: only another file can let them in."

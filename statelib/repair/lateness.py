@@ -76,9 +76,9 @@ def late_interval(warehouse: Storage, job: str, topology: Topology, start_ms: in
                     stay_out[node] += metrics.accounts.get("late", 0) + metrics.accounts.get("refused", 0)
     left_out = {node: records for node, records in stay_out.items() if records}
     if not turned_away:
-        what = "no window of this interval was closed for a record that came late"
+        what = "no record of this interval came too late for a window"
         if left_out:
-            what += f"; what {', '.join(left_out)} dropped can be let in by another file alone"
+            what += f"; only another file can let in what {', '.join(left_out)} dropped"
         step = "see in which runs records were late: hindstream status; or give a file with a longer grace period"
         raise ConfigurationError(what, job=job, setting="--late", next_step=step)
     leeway = Leeway(nodes=tuple(sorted(kept_ms)), kept_ms=latest_ms + max(kept_ms.values()), accepted_ms=latest_ms)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 VALUE = pa.struct([("n", pa.int64())])
 SHORT, LONG = timedelta(hours=1), timedelta(days=30)
 ALL, FINAL, HOPS = "all", "final", "hops"
-REFUSED = "no window of this interval was closed", "nothing lies between"
+REFUSED = "no record of this interval came too late", "nothing lies between"
 UNBOUND = Suppressed.until_window_closes(BufferConfig.unbounded())
 
 pytestmark = pytest.mark.thorough
@@ -352,7 +352,7 @@ def test_an_interval_without_late_records_is_refused(tmp_path):
     job = Pipeline(tmp_path, topology())
     job.archive("events", [("a", {"n": n}, n * HOUR) for n in range(9)], (pa.string(), VALUE), 2)
     job.run(5 * HOUR)
-    with pytest.raises(ConfigurationError, match="no window of this interval was closed for a record that came late"):
+    with pytest.raises(ConfigurationError, match="no record of this interval came too late for a window"):
         late_interval(job.warehouse, "job", job.topology, 0, LAST_TIME_MS)
 
 

@@ -130,7 +130,7 @@ def test_late_records_are_let_in_by_the_jobs_own_file(folder):
     assert done.exit_code == 0, done.output
     assert "goes on from commit 2" in done.output  # for the windows that the record may meet
     assert "Then short.py:job replays what came from 1970-01-01T00:01:00.000Z on; 1 slice." in done.output
-    assert "a window was closed for a record 1 time; the latest was 2 s late." in done.output
+    assert "records came too late for a window 1 time, by up to 2 s." in done.output
     assert "it has written 1 to counts." in done.output
     assert newest(job) == newest(never)
     again = called(job, "repair", "short.py:job", "--from", "60000", "--late", "--yes")
@@ -144,7 +144,7 @@ def test_late_records_of_another_time_stay_out(folder):
     job = late_job(folder, "short", SHORT)
     for interval in (("--from", "20000", "--to", "40000"), ("--from", "80000")):
         done = called(job, "repair", "short.py:job", *interval, "--late", "--yes", caught=True)
-        assert re.search("no window of this interval was closed|nothing lies between", str(done.exception))
+        assert re.search("no record of this interval came too late|nothing lies between", str(done.exception))
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
