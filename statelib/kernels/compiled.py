@@ -1,8 +1,9 @@
 """How the hot loops are compiled: once a machine, kept on disk, loaded when one of them runs for the first time.
 
 A kernel is a function over flat arrays with an explicit signature. Its first call imports numba
-(`statelib.kernels.numba_types`), and loads the code from numba's cache (``NUMBA_CACHE_DIR``) or compiles it; processes
-that compile at the same time each write a whole file and rename it, so they do no harm.
+(`statelib.kernels.numba_types`), and loads the code from numba's cache (``NUMBA_CACHE_DIR``), or compiles it where none
+is kept that was made of the same (`statelib.kernels.cache_key`). Processes that compile at the same time each write a
+whole file and rename it, so they do no harm.
 ``python -m statelib.kernels.compile`` fills the cache beforehand. Kernels release the GIL.
 """
 
@@ -111,10 +112,7 @@ def compiled(*signatures: Any, allocates: bool = False) -> Callable[[Function], 
 
 
 def helper(function: Function) -> Function:
-    """Compiles a small function into each kernel that calls it; it has no life of its own on disk.
-
-    A helper that kernels of other modules use belongs into one of the modules `statelib.kernels.numba_types.SHARED`.
-    """
+    """Compiles a small function into each kernel that calls it; it has no life of its own on disk."""
     return Kernel(function, None, allocates=False)  # type: ignore[return-value]
 
 

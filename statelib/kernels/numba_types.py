@@ -6,6 +6,7 @@ numba meets them as globals of the functions that it compiles, and asks here for
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,12 @@ import numba.extending
 from llvmlite import ir
 from numba.core.registry import cpu_target
 
+from statelib.kernels.cache_key import cache_key
 from statelib.kernels.compiled import Instruction, Kernel
 from statelib.kernels.signatures import Array, KernelType, RecordArray, Scalar, Tuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from statelib.kernels.signatures import Signature
 
@@ -31,35 +33,8 @@ cgutils: Any = numba.core.cgutils
 config: Any = numba.core.config
 typeof_impl: Any = numba.extending.typeof_impl
 
-SHARED = (
-    "statelib/kernels/numba_types.py",
-    "statelib/columns/bytes_order.py",
-    "statelib/columns/hashing.py",
-    "statelib/columns/ordered_set.py",
-    "statelib/columns/spans.py",
-    "statelib/operators/aggregation/accumulators/blocks.py",
-    "statelib/operators/aggregation/accumulators/kernel.py",
-    "statelib/operators/joins/stream_stream/arrays.py",
-    "statelib/operators/joins/stream_stream/kernel.py",
-    "statelib/operators/sessions/slot_lists_kernel.py",
-    "statelib/operators/suppress/heap_kernel.py",
-    "statelib/operators/suppress/layout_kernel.py",
-    "statelib/records/batch.py",
-)
-"""Modules whose helpers and numbers are compiled into kernels of other modules."""
-
-
-def _separate_caches() -> None:
-    """Gives each state of the `SHARED` modules a cache of its own.
-
-    numba looks only at a kernel's own file when it decides whether the cached code is stale.
-    """
-    if config.CACHE_DIR:
-        sources = b"".join((Path(__file__).parents[2] / name).read_bytes() for name in SHARED)
-        config.CACHE_DIR = str(Path(config.CACHE_DIR) / hashlib.sha256(sources).hexdigest()[:16])
-
-
-_separate_caches()
+_INSTRUCTIONS = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
+"""Of this file, whose instructions are in the code of kernels as well."""
 
 _OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
 
@@ -69,7 +44,20 @@ def dispatcher_of(kernel: Kernel) -> Any:
     if kernel.signatures is None:
         return njit(forceinline=True, **_OPTIONS)(kernel.function)
     signatures = [_signature(one) for one in kernel.signatures]
-    return njit(signatures, cache=True, _nrt=kernel.allocates, **_OPTIONS)(kernel.function)
+    with _own_cache(kernel):
+        return njit(signatures, cache=True, _nrt=kernel.allocates, **_OPTIONS)(kernel.function)
+
+
+@contextmanager
+def _own_cache(kernel: Kernel) -> Iterator[None]:
+    """Lets numba keep the code where only a kernel made of the very same looks for it, if it has a folder for all."""
+    folder = config.CACHE_DIR
+    if folder:
+        config.CACHE_DIR = str(Path(folder) / f"{_INSTRUCTIONS}-{cache_key(kernel)}")
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = folder
 
 
 def _signature(of: Signature) -> Any:

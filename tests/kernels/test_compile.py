@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -10,7 +9,6 @@ import sys
 from pathlib import Path
 
 from statelib.kernels.compile import compile_all
-from statelib.kernels.numba_types import SHARED
 
 ROOT = Path(__file__).parents[2]
 USE = """
@@ -64,35 +62,3 @@ def test_all_kernels_are_found() -> None:
 def test_the_first_kernel_that_runs_loads_numba() -> None:
     done = subprocess.run([sys.executable, "-c", FIRST_KERNEL], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["imported", "False", "[1]", "True"]
-
-
-def test_numba_is_told_of_all_that_kernels_take_from_other_modules() -> None:
-    """Else a kernel from the cache goes on with the helpers and numbers that the other module had before."""
-    taken = {
-        module for path in (ROOT / "statelib").rglob("*.py") for module in taken_by_kernels(ast.parse(path.read_text()))
-    }
-    assert taken <= {name.removesuffix(".py").replace("/", ".") for name in SHARED}
-    assert len(taken) > 5
-
-
-def taken_by_kernels(module: ast.Module) -> set[str]:
-    """Our modules whose names stand in the bodies of a module's kernels."""
-    kernels = [
-        each for each in module.body if isinstance(each, ast.FunctionDef) and any(map(is_kernel, each.decorator_list))
-    ]
-    used = {
-        name.id for kernel in kernels for line in kernel.body for name in ast.walk(line) if isinstance(name, ast.Name)
-    }
-    imports = [each for each in module.body if isinstance(each, ast.ImportFrom) and each.module]
-    return {
-        str(each.module)
-        for each in imports
-        if f"{each.module}.".startswith("statelib.")
-        and each.module != "statelib.kernels.compiled"
-        and used & {name.asname or name.name for name in each.names}
-    }
-
-
-def is_kernel(decorator: ast.expr) -> bool:
-    of = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return isinstance(of, ast.Name) and of.id in {"compiled", "helper"}
