@@ -6,6 +6,9 @@ record with the smallest order time is taken up, of equal ones that of the first
 within the circle, until nothing is left. Of several records that wait, the one with the smallest timestamp is next, of
 equal ones that which was written first, as Kafka Streams chooses among the heads of a task's partitions.
 
+Then come the calls of custom processors by the wall clock, which has come to the record's timestamp
+(`statelib.task.wall_clock`), and what these cause.
+
 So the order depends on the records alone: not on slices, batches or where the tasks run. It is that of Kafka's test
 driver, which too finishes a record before the next.
 """
@@ -67,6 +70,7 @@ def run_circle(
             external.take_up(merged, parts)
             told(len(merged))
             passed.settle(external)
+            passed.call(external)
         return [member.finish(host) for member in members]
 
 
@@ -93,6 +97,12 @@ class _Member:
     def take_up_passed(self, source: int, rows: pa.RecordBatch) -> None:
         """Processes a record that came through a topic of the circle."""
         self.take_up(*self.task.inputs.passed_on(source, rows))
+
+    def call(self) -> bool:
+        """Makes the calls that have waited for this; whether there were any."""
+        self.phases.begin()
+        with told_of(self.work, self.task):
+            return self.task.call(self.phases)
 
     def finish(self, host: str) -> TaskOutcome:
         """What it has made."""
@@ -159,6 +169,14 @@ class _PassedOn:
                     queue = self._waiting.setdefault((at, source), deque())
                     for row, timestamp in enumerate(rows.column("timestamp").to_pylist()):
                         queue.append(_Waiting(timestamp, next(self._numbers), rows.slice(row, 1)))
+
+    def call(self, cause: _Member) -> None:
+        """Lets the tasks make the calls that have waited, and take up all that comes of them."""
+        called = [member.call() for member in self.members]
+        if any(called):
+            self.settle(cause)
+            for member in self.members:
+                member.task.settled()
 
     def settle(self, cause: _Member) -> None:
         """Lets the tasks take up all that waits, and all that comes of it."""

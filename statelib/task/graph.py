@@ -202,11 +202,29 @@ class Graph:
         Returns:
             By sink node, what reached it, in order.
         """
-        known = len(self.keys)
         self._is_sealing = sealed is not None  # what is let go then was caused by no source record
         if self.errors is not None:
             self.errors.take_up(parts, ranks, uptake)
-        made = self._run_all(parts, ranks, uptake, sealed or {})
+        return self._process(parts, ranks, uptake, sealed or {})
+
+    def call(self, nothing: Sequence[Records], uptake: Uptake) -> dict[str, Batch]:
+        """What reaches the sinks of scheduled calls that come due behind all that the last record has caused.
+
+        Args:
+            nothing: No records, of the types of each source.
+            uptake: That of the last `process`.
+        """
+        return self._process(nothing, [np.empty(0, np.int64)] * len(nothing), uptake, {})
+
+    def _process(
+        self,
+        parts: Sequence[Records],
+        ranks: Sequence[NDArray[np.int64]],
+        uptake: Uptake,
+        sealed: Mapping[str, Batch],
+    ) -> dict[str, Batch]:
+        known = len(self.keys)
+        made = self._run_all(parts, ranks, uptake, sealed)
         self._new_keys = len(self.keys) - known
         arrived = {node.name: self._arrived(node, made, uptake) for node in self.nodes if isinstance(node, Sink)}
         if self._tap is not None:

@@ -35,9 +35,10 @@ from statelib.task.quarantine import Quarantine
 from statelib.task.seal import seal
 from statelib.task.sinks import ArchiveSink, Delivered, RepartitionSink
 from statelib.task.state import TaskState
+from statelib.task.wall_clock import HeldWallClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     import numpy as np
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.documents.plans import Leeway
-    from statelib.records.batch import Batch
+    from statelib.records.batch import Batch, Uptake
     from statelib.task.history import History
     from statelib.task.merge import Merged
     from statelib.task.observers import NodeSeconds
@@ -200,6 +201,8 @@ class RunningTask:
             if sink.internal
         }
         self._order_time = NO_TIMESTAMP
+        self._wall_clock = None if passed_on is None else HeldWallClock(self.graph.operators.values())
+        self._last: tuple[Merged, Uptake] | None = None
         self._ending = ExitStack()
 
     def __enter__(self) -> Self:
@@ -227,11 +230,9 @@ class RunningTask:
         uptake = self._clock.uptake(merged, work.planned.partition)
         arrived = self.graph.process(parts, merged.rank, uptake)
         phases.end("process")
-        for name, batch in arrived.items():
-            with self.graph.placing(name, uptake):
-                self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
-        self._deliver_aside()
+        self._deliver_all(arrived, merged, uptake)
         phases.end("write")
+        self._last = merged, uptake
         step("task.batch-processed")
         if self.graph.memory_bytes() > self.state.working_set_bytes:
             release_freed_memory()
@@ -241,6 +242,26 @@ class RunningTask:
             reuse_freed_memory(scarce=True)
             phases.end("spill")
         self._order_time = merged.last_order_time
+
+    def call(self, phases: Phases) -> bool:
+        """Makes the calls that have waited until all that a record of the circle causes was taken up.
+
+        Returns:
+            Whether there were any. Where nothing was taken up since, none are made.
+        """
+        last, self._last = self._last, None
+        if last is None or self._wall_clock is None or not self._wall_clock.holds_calls(self._clock.stream_time):
+            return False
+        with self._wall_clock.going():
+            arrived = self.graph.call(self.inputs.nothing, last[1])
+        phases.end("process")
+        self._deliver_all(arrived, *last)
+        phases.end("write")
+        return True
+
+    def settled(self) -> None:
+        """All that a record has caused, calls included, has been taken up."""
+        self._last = None
 
     def finish(self, phases: Phases, host: str) -> TaskOutcome:
         """What was made, when all has been taken up."""
@@ -300,6 +321,13 @@ class RunningTask:
             archive.abort()
         for repartition in self._repartition_sinks.values():
             repartition.abort()
+
+    def _deliver_all(self, arrived: Mapping[str, Batch], merged: Merged, uptake: Uptake) -> None:
+        """Writes what arrives at all sinks of what has been taken up."""
+        for name, batch in arrived.items():
+            with self.graph.placing(name, uptake):
+                self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
+        self._deliver_aside()
 
     def _deliver(self, sink: str, batch: Batch, order_time: Callable[[], NDArray[np.int64]]) -> None:
         """Writes what arrives at a sink; only repartition topics keep the order time of each record."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -11,7 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib import Consumed, Materialized, Processor, StreamsBuilder, StringSerde, per_record, serde_for
+from statelib import (
+    Consumed,
+    Materialized,
+    Processor,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    StringSerde,
+    per_record,
+    serde_for,
+)
 from statelib.errors.kinds import ConfigurationError
 from statelib.task import circle
 from tests.task.pipeline import Pipeline
@@ -145,6 +156,50 @@ def test_records_without_end_are_told(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ConfigurationError, match="caused 50 others in a circle.*no end.*filter") as caught:
         replayed(tmp_path, builder.build(), [("a", None, 1_000)], [])
     assert {"task", "topics"} <= caught.value.place.keys()
+
+
+class TellsOften(Processor):
+    """Tells every ten milliseconds, by the wall clock, how many were in a group so far."""
+
+    def init(self, context: Any) -> None:
+        super().init(context)
+        context.schedule(timedelta(milliseconds=10), PunctuationType.WALL_CLOCK_TIME, self.tell)
+
+    def process(self, record: Any) -> None:
+        pass
+
+    def tell(self, now_ms: int) -> None:
+        counted = self.context.get_state_store("counts").get("x")
+        self.context.forward(Record("x", counted and counted.value, now_ms))
+
+
+@given(
+    rows=st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 12)), min_size=1, max_size=12),
+    cuts=st.lists(st.integers(1_000, 1_060), max_size=2),
+    batch_records=st.sampled_from([1, 100]),
+)
+def test_calls_by_the_wall_clock_find_all_that_the_record_has_caused(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int]], cuts: list[int], batch_records: int
+) -> None:
+    builder = StreamsBuilder("app")
+    groups = builder.stream("people")
+    groups.group_by("value").count(Materialized.as_("counts"))
+    groups.process(TellsOften, "counts", value_type=pa.int64()).to("told")
+    fed, told, now, count = [], [], 1_000, 0
+    due = now + rows[0][1] + 10  # the clock begins with the first record
+    for group, later in rows:
+        now += later
+        fed.append(("a", group, now))
+        count += group == "x"
+        if now >= due:
+            told.append((count or None, now))
+            due += ((now - due) // 10 + 1) * 10
+    pipeline = Pipeline(tmp_path_factory.mktemp("told"), builder.build(), batch_records=batch_records)
+    pipeline.archive("people", fed, (pa.string(), pa.string()), 1)
+    for cut in [*sorted(cuts), None]:
+        pipeline.run(cut)
+    made = pipeline.output_if_present("told")
+    assert [(value, timestamp) for _, _, _, value, timestamp in made] == told
 
 
 class Closed(Processor):

@@ -135,9 +135,14 @@ class _Queue:
 
 
 class PunctuationQueue:
-    """The schedules of one processor in one task, or of several that share a store."""
+    """The schedules of one processor in one task, or of several that share a store.
+
+    Attributes:
+        holds_wall_clock: Whether no call by the wall clock is due for now.
+    """
 
     def __init__(self) -> None:
+        self.holds_wall_clock = False
         self._by_stream_time, self._by_wall_clock = _Queue(), _Queue()
         self._waiting: list[Schedule] = []
 
@@ -147,8 +152,13 @@ class PunctuationQueue:
     @property
     def next_due_ms(self) -> int | None:
         """When something is due next; None: never, or the wall clock has not begun."""
-        due = [queue.next_due_ms for queue in (self._by_stream_time, self._by_wall_clock)]
+        due = [queue.next_due_ms for queue in self._running()]
         return min((time for time in due if time is not None), default=None)
+
+    def is_held(self, now_ms: int) -> bool:
+        """Whether a call by the wall clock would be due if that were not held."""
+        due_ms = self._by_wall_clock.next_due_ms
+        return self.holds_wall_clock and due_ms is not None and due_ms <= now_ms
 
     @property
     def waits(self) -> bool:
@@ -174,8 +184,8 @@ class PunctuationQueue:
             call: Makes a call; None: the callback is called with the time.
         """
         made = call or (lambda schedule: schedule.callback(now_ms))
-        self._by_stream_time.punctuate(now_ms, made)
-        self._by_wall_clock.punctuate(now_ms, made)
+        for queue in self._running():
+            queue.punctuate(now_ms, made)
 
     def stored(self, keeper: str = "") -> list[StoredCall]:
         """What the next slice has to know; ``keeper``: the node in whose state it is kept."""
@@ -194,6 +204,9 @@ class PunctuationQueue:
                 self._queue_of(schedule).restore(schedule)
             else:
                 self.add(schedule)
+
+    def _running(self) -> Sequence[_Queue]:
+        return [self._by_stream_time] if self.holds_wall_clock else [self._by_stream_time, self._by_wall_clock]
 
     def _queue_of(self, schedule: Schedule) -> _Queue:
         return self._by_wall_clock if schedule.by_wall_clock else self._by_stream_time
