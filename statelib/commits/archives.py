@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.layout import topic_path
 from statelib.topics.archive import TopicArchive
+from statelib.topics.delta.log import ArchiveNotFoundError
+from statelib.topics.places import with_nearest
 
 if TYPE_CHECKING:
     from statelib.storage import Storage
@@ -17,7 +19,10 @@ def open_archive(warehouse: Storage, topic: str, version: int | None = None) -> 
     Raises:
         ConfigurationError: There is none.
     """
-    return TopicArchive.open(warehouse.uri(topic_path(topic)), version, options=warehouse.options)
+    try:
+        return TopicArchive.open(warehouse.uri(topic_path(topic)), version, options=warehouse.options)
+    except ArchiveNotFoundError as error:
+        raise with_nearest(error, warehouse, topic) from None
 
 
 def open_archive_if_present(warehouse: Storage, topic: str) -> TopicArchive | None:

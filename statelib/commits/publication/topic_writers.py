@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic
 from statelib.errors.kinds import ConfigurationError
 from statelib.topics.delta.log import ArchiveNotFoundError
+from statelib.topics.places import with_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +36,10 @@ def sought(warehouse: Storage, topic: str) -> Iterator[None]:
     """
     try:
         yield
-    except ArchiveNotFoundError:
+    except ArchiveNotFoundError as error:
         job = writer_of(warehouse, topic)
         if job is None:
-            raise
+            raise with_nearest(error, warehouse, topic) from None
         what = "nothing has been written to this topic yet"
         raise ConfigurationError(what, topic=topic, job=job, next_step=_next_step(topic, job)) from None
 

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from hindstream.cli.look.show import print_records
+from statelib.commits.archives import open_archive
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import Settings
+from statelib.storage.storage import existing_storage
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.parquet.schema import TIMESTAMP, topic_schema
@@ -85,5 +87,9 @@ def test_nothing_is_said_in_words(shown) -> None:
 def test_what_is_not_there_is_refused(settings) -> None:
     with pytest.raises(ConfigurationError, match="there is no topic archive"):
         print_records("nothing", None, settings)
+    with pytest.raises(ConfigurationError, match=r"no topic archive.* did you mean events\?"):
+        print_records("event", None, settings)
+    with pytest.raises(ConfigurationError, match=r"no topic archive.* did you mean events\?"):
+        open_archive(existing_storage(settings.warehouse), "evnts")
     with pytest.raises(ConfigurationError, match="partitions 0 to 2"):
         print_records("events", None, settings, partition=7)
