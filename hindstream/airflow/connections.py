@@ -41,9 +41,7 @@ def connected(conn_id: str | None, settings: Mapping[str, Any]) -> Iterator[dict
     before = dict(os.environ)
     found: dict[str, Any] = {}
     if conn_id is not None:
-        from airflow.sdk import BaseHook  # noqa: PLC0415  (parsing a DAG file must stay quick)
-
-        connection = BaseHook.get_connection(conn_id)
+        connection = named_connection(conn_id, "hindstream --conn-host WAREHOUSE")
         os.environ.update(store_environment(connection))
         found = settings_of(connection)
     try:
@@ -52,6 +50,28 @@ def connected(conn_id: str | None, settings: Mapping[str, Any]) -> Iterator[dict
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
+
+
+def named_connection(conn_id: str, like: str) -> Any:
+    """A connection of Airflow.
+
+    Args:
+        conn_id: Its name.
+        like: The type of one that is missing, and what else ``airflow connections add`` needs.
+
+    Raises:
+        AirflowNotFoundException: There is none of this name, or a secrets backend that has it does not answer. Airflow
+            tells no difference, so another try is in order.
+    """
+    from airflow.sdk import BaseHook  # noqa: PLC0415 - parsing a DAG file must stay quick
+    from airflow.sdk.exceptions import AirflowNotFoundException  # noqa: PLC0415
+
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        step = f"airflow connections add {conn_id} --conn-type {like}"
+        told = ConfigurationError("Airflow has no such connection", connection=conn_id, next_step=step)
+        raise AirflowNotFoundException(str(told)) from error
 
 
 def under(found: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseHook
-
+from hindstream.airflow.connections import named_connection
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 
@@ -87,5 +86,5 @@ def options_of(connection: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def connected_cluster(conn_id: str, options: Mapping[str, Any]) -> tuple[Cluster, dict[str, Any]]:
     """The cluster of a connection, and all options."""
-    connection = BaseHook.get_connection(conn_id)
+    connection = named_connection(conn_id, "spark --conn-host spark://HOST --conn-port 7077")
     return cluster_of(connection, options), options_of(connection, options)

@@ -137,6 +137,31 @@ def connections(tmp_path_factory: pytest.TempPathFactory) -> list[Read]:
     return [Read(*read) for read in json.loads(done.stdout.splitlines()[-1])]
 
 
+MISSING = """
+from airflow.sdk.exceptions import AirflowNotFoundException
+from hindstream.airflow.connections import connected
+from hindstream.airflow.spark import connected_cluster
+
+for read in (lambda: connected("lakee", {}).__enter__(), lambda: connected_cluster("sparc", {})):
+    try:
+        read()
+    except AirflowNotFoundException as error:
+        print(error)
+"""
+
+
+def test_a_connection_that_is_not_there_is_named_with_what_adds_it(tmp_path: Path) -> None:
+    """The task is tried again: a secrets backend that does not answer looks the same."""
+    assert command.run("airflow", "db", "migrate", cwd=tmp_path, AIRFLOW_HOME=str(tmp_path)).returncode == 0
+    done = command.run(sys.executable, "-c", MISSING, cwd=tmp_path, AIRFLOW_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    said = "Airflow has no such connection (connection {0}). Next: airflow connections add {0} --conn-type {1}"
+    assert done.stdout.splitlines()[-2:] == [
+        said.format("lakee", "hindstream --conn-host WAREHOUSE"),
+        said.format("sparc", "spark --conn-host spark://HOST --conn-port 7077"),
+    ]
+
+
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_what_a_connection_stands_for(connections: list[Read], number: int) -> None:
     assert store_environment(connections[number]) == CASES[number][1]
