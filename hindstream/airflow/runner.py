@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
+GIVEN_BY = "arguments of the task"
+"""What has given the settings of a task, or its connection: for errors."""
+
 
 @dataclass(frozen=True, slots=True)
 class Runner:
@@ -50,7 +53,7 @@ class Runner:
         file = None if self.config is None else Path(self.config)
         try:
             with connected(self.conn_id, self.settings) as under:
-                found = load_settings({**under, **settings}, file=file)
+                found = load_settings({**under, **settings}, file=file, given_by=GIVEN_BY)
                 with task_as_parent(found):
                     return do(load_job(located(self.job), fork=found.fork), found)
         except RetryableError:

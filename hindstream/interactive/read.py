@@ -166,7 +166,7 @@ def read(
         CorruptedDataError: A document of the job is damaged.
     """
     root = None if warehouse is None else str(warehouse)
-    given = load_settings({**settings, "warehouse": root})
+    given = load_settings({**settings, "warehouse": root}, given_by="hindstream.read()")
     store = existing_storage(given.warehouse, given.store_options)
     job, n = _job_and_commit(job, commit)
     if n is None and promoted:

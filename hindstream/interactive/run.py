@@ -137,7 +137,7 @@ def _settings(
     from hindstream.spark.phases.data_docs import beside_by_default  # noqa: PLC0415
 
     root = None if warehouse is None else str(warehouse)
-    return beside_by_default(load_settings({**others, **given, "warehouse": root}))
+    return beside_by_default(load_settings({**others, **given, "warehouse": root}, given_by=place))
 
 
 def _one(job: Job, settings: Settings, until_ms: int | None) -> RunResult:

@@ -40,7 +40,7 @@ from statelib.settings.setting_types import (
     TimeSpan,
 )
 from statelib.settings.storage_options import RequestLimits
-from statelib.settings.value_sources import PREFIX, check_names, given_settings
+from statelib.settings.value_sources import COMMAND_LINE, PREFIX, check_names, given_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -349,6 +349,7 @@ def load_settings(
     *,
     environ: Mapping[str, str] | None = None,
     file: Path | None = None,
+    given_by: str = COMMAND_LINE,
 ) -> Settings:
     """Reads all settings.
 
@@ -357,12 +358,14 @@ def load_settings(
         environ: Environment variables; None: the process'.
         file: The settings file; None: what ``HINDSTREAM_CONFIG`` names, else ``hindstream.toml`` in the working
             directory, if it is there.
+        given_by: What has given those of the command line, if it is none: for errors, and `Settings.origin`.
 
     Raises:
         ConfigurationError: An unknown setting, a value that cannot be, a file that is not there or no TOML. It names
             the setting and the place.
     """
-    values, origins = given_settings(Settings, command_line or {}, os.environ if environ is None else environ, file)
+    environ = os.environ if environ is None else environ
+    values, origins = given_settings(Settings, command_line or {}, environ, file, given_by)
     try:
         settings = Settings(**values)
     except ValidationError as error:

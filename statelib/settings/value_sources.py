@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PREFIX = "HINDSTREAM_"
 FILE_NAME = "hindstream.toml"
+COMMAND_LINE = "command line"
 
 NOT_SETTINGS = frozenset({
     "HINDSTREAM_AIRFLOW_HOME", "HINDSTREAM_CONFIG", "HINDSTREAM_JAVA", "HINDSTREAM_PYTHON", "HINDSTREAM_TEST_WORKERS",
@@ -30,7 +31,11 @@ NOT_SETTINGS = frozenset({
 
 
 def given_settings(
-    model: type[BaseSettings], command_line: Mapping[str, object], environ: Mapping[str, str], file: Path | None
+    model: type[BaseSettings],
+    command_line: Mapping[str, object],
+    environ: Mapping[str, str],
+    file: Path | None,
+    given_by: str = COMMAND_LINE,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The values that settings are given, and where each is from, by name; the first place that has one counts.
 
@@ -39,13 +44,14 @@ def given_settings(
         command_line: By name of the setting; None as a value: not given.
         environ: Environment variables.
         file: See `statelib.settings.settings.load_settings`.
+        given_by: See there.
 
     Raises:
         ConfigurationError: An unknown setting, or a file that is not there or no TOML.
     """
     path = _settings_file(environ, file)
     sources: list[tuple[str, dict[str, Any]]] = [
-        ("command line", _from_command_line(model, command_line)),
+        (given_by, _from_command_line(model, command_line, given_by)),
         ("environment", _from_environment(model, environ)),
         (f"file {path}", _from_file(model, path) if path else {}),
     ]
@@ -88,10 +94,11 @@ class _Environment(EnvSettingsSource):
         return {name.lower(): value for name, value in self._environ.items()}
 
 
-def _from_command_line(model: type[BaseSettings], command_line: Mapping[str, object]) -> dict[str, Any]:
+def _from_command_line(model: type[BaseSettings], command_line: Mapping[str, object], given_by: str) -> dict[str, Any]:
     given = {name: value for name, value in command_line.items() if value is not None}
     for name in given:
-        check_names(model, [name], place=f"command line --{name.replace('_', '-')}")
+        place = f"{given_by} --{name.replace('_', '-')}" if given_by == COMMAND_LINE else given_by
+        check_names(model, [name], place=place)
     return dict(InitSettingsSource(model, given)())
 
 

@@ -98,6 +98,13 @@ class TestUnknown:
         with pytest.raises(ConfigurationError, match=r"no setting keep_comits \(place command line --keep-comits\)"):
             load({"keep_comits": 3})
 
+    def test_where_there_is_no_command_line(self, in_empty_directory):
+        with pytest.raises(ConfigurationError, match=r"no setting keep_comits \(place the task\)"):
+            load_settings({"keep_comits": 3}, environ={}, given_by="the task")
+        with pytest.raises(ConfigurationError, match=r"value of keep_commits .* \(place the task\)"):
+            load_settings({"keep_commits": "many"}, environ={}, given_by="the task")
+        assert load_settings({"keep_commits": 3}, environ={}, given_by="the task").origin("keep_commits") == "the task"
+
     def test_in_the_environment(self, in_empty_directory):
         with pytest.raises(ConfigurationError, match=r"HINDSTREAM_WAREHUSE\). Next: did you mean warehouse\?"):
             load(HINDSTREAM_WAREHUSE="x")

@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     for library in ("py4j", "great_expectations"):
         logging.getLogger(library).setLevel(logging.ERROR)
-    settings = load_settings(json.loads(given.settings))
+    settings = load_settings(json.loads(given.settings), given_by="arguments of the task")
     submissions = Submissions(open_warehouse(settings), given.name, given.run, given.phase)
     try:
         with exhaustion_told():
