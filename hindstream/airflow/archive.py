@@ -7,6 +7,7 @@ from collections.abc import Collection
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
+from hindstream.airflow.arguments import check_reference
 from hindstream.airflow.assets import TopicEvent, alias_as_outlet, tell, topic_asset
 from hindstream.airflow.operators import HindstreamOperator
 from hindstream.airflow.runner import Runner, located
@@ -42,6 +43,7 @@ class HindstreamArchiveOperator(HindstreamOperator):
 
     def __init__(self, *, topics: str, do_xcom_push: bool = False, **kwargs: Any) -> None:
         super().__init__(do_xcom_push=do_xcom_push, **kwargs)
+        check_reference(topics, f"{type(self).__name__}({self.task_id!r})")
         self.topics = topics
         self.copies = alias_as_outlet(self)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowRescheduleException
 
 from statelib.errors.counted import counted
+from statelib.errors.did_you_mean import next_to
 from statelib.errors.kinds import ConfigurationError, FencedError
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ EARLIER = ("refuse", "replay")
 
 CONTINUOUS_FAILURES = 3
 """After so many failed runs of ``@continuous`` in a row, which follow one another at once, the DAG is paused."""
+
+_OF_SLICE = ("until", "end_of_input", "before_interval")
+"""Parameters of the runs of `hindstream.airflow.replay.replay_dag`."""
 
 _BACKFILL = "backfill"
 _OF_AIRFLOW = ("scheduled", _BACKFILL)
@@ -61,6 +65,25 @@ def interval_of(context: Context) -> tuple[int | None, str | None]:
         return None, None
     is_of_airflow = context["dag_run"].run_type in _OF_AIRFLOW
     return round(start.timestamp() * 1000) if is_of_airflow else None, end.isoformat()
+
+
+def check_parameters(context: Context) -> None:
+    """Refuses a run with a parameter that nobody reads, and that was meant to say what its slice is.
+
+    Airflow takes any name. Without a word, ``untill`` would replay all there is.
+
+    Args:
+        context: That of the task.
+
+    Raises:
+        ConfigurationError: The name of a parameter is nearly that of one of the slice.
+    """
+    params = context["dag"].params
+    of_slice = [name for name in _OF_SLICE if name in params]
+    for name in context["dag_run"].conf or {}:
+        if name not in params and (step := next_to(name, of_slice)):
+            dag_id = context["ti"].dag_id
+            raise ConfigurationError(f"runs of the DAG have no parameter {name}", dag=dag_id, next_step=step)
 
 
 def check_earlier(context: Context, job: Job, settings: Settings, start_ms: int) -> None:

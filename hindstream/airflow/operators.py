@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator, BaseOperatorLink, SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
+from hindstream.airflow.arguments import check_names_of, check_reference, check_settings_of_task, is_template
 from hindstream.airflow.assets import alias_as_outlet, published_topics, source_assets, tell
-from hindstream.airflow.intervals import EARLIER, check_earlier, default_earlier, interval_of
+from hindstream.airflow.intervals import EARLIER, check_earlier, check_parameters, default_earlier, interval_of
 from hindstream.airflow.links import DataDocsLink, RunReportLink, pages
-from hindstream.airflow.runner import Runner, located
+from hindstream.airflow.runner import GIVEN_BY, Runner, located
 from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode, connected_cluster
+from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """As the end of a slice: everything there is, whatever the data interval."""
+
+_OF_INTERVAL = (None, "", "None")
+"""As the end of a slice, or what a template gives: that of the data interval."""
 
 FUTURE_RECORDS = "future_records"
 """The key of what the first task tells beside its run: records by which others are lost, or have to wait."""
@@ -73,7 +78,11 @@ class HindstreamOperator(BaseOperator):
         config: str | None = None,
         **kwargs: Any,
     ) -> None:
+        place = f"{type(self).__name__}({kwargs.get('task_id')!r})"
+        check_names_of(type(self), kwargs, place)
         super().__init__(**kwargs)
+        check_reference(job, place)
+        check_settings_of_task(settings or {}, place)
         self.job = job
         self.settings = settings or {}
         self.conn_id = conn_id
@@ -128,20 +137,24 @@ class _SliceOperator(HindstreamOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        place = f"{type(self).__name__}({self.task_id!r})"
+        is_of_interval = until in {ALL, *_OF_INTERVAL}
+        check_settings_of_task({"until": None if is_of_interval else until, "end_of_input": end_of_input}, place)
+        if not is_template(before_interval):
+            _check_earlier(before_interval, place)
         self.until = until
         self.end_of_input = end_of_input
         self.before_interval = before_interval
 
     def _of_slice(self, context: Context, do: Callable[[Job, Settings], Any]) -> Any:
         """What ``do`` gives for the slice."""
-        is_of_interval = self.until in {None, "", "None"}
+        check_parameters(context)
+        is_of_interval = self.until in _OF_INTERVAL
         start_ms, end = interval_of(context) if is_of_interval else (None, None)
         earlier = self.before_interval or default_earlier(context["dag"].timetable)
 
         def checked(job: Job, settings: Settings) -> Any:
-            if earlier not in EARLIER:
-                what = f"before_interval is {' or '.join(EARLIER)}, not {earlier!r}"
-                raise ConfigurationError(what, next_step="change it where the task is made")
+            _check_earlier(earlier, GIVEN_BY)
             if start_ms is not None and earlier == "refuse":
                 check_earlier(context, job, settings, start_ms)
             return do(job, settings)
@@ -362,6 +375,12 @@ PHASES: dict[str, type[_PhaseOperator]] = {
     )
 }
 """The phases behind the plan, in order."""
+
+
+def _check_earlier(earlier: object, place: str) -> None:
+    if earlier not in EARLIER:
+        step = did_you_mean(str(earlier), EARLIER, "give")
+        raise ConfigurationError(f"before_interval cannot be {earlier!r}", place=place, next_step=step)
 
 
 def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], Any]:

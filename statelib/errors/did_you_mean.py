@@ -19,11 +19,11 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
         known: What there is.
         otherwise: Goes before the list of all, where nothing is near.
     """
-    names = list(known)
+    names = list(dict.fromkeys(known))
     return next_to(name, names) or f"{otherwise} {', '.join(names) or 'none'}"
 
 
 def next_to(name: str, known: Iterable[str], shown: int = _SHOWN) -> str:
     """The question whether the nearest names are meant, at most ``shown``; empty: none is near."""
-    near = difflib.get_close_matches(name, list(known), n=shown)
+    near = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=shown)
     return f"did you mean {' or '.join(near)}?" if near else ""

@@ -12,6 +12,9 @@ def test_the_nearest_names_or_all_of_them() -> None:
     assert did_you_mean("flihts", ["flights", "weather"], "one of:") == "did you mean flights?"
     assert did_you_mean("x", ["flights", "weather"], "one of:") == "one of: flights, weather"
     assert did_you_mean("x", [], "one of:") == "one of: none"
+    twice = ["flights", "weather", "flights"]
+    assert did_you_mean("flihts", twice, "one of:") == "did you mean flights?"
+    assert did_you_mean("x", twice, "one of:") == "one of: flights, weather"
 
 
 def test_no_caller_lists_the_names_itself() -> None:

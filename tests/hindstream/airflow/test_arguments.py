@@ -90,7 +90,7 @@ print(json.dumps({
     "first": sorted(theirs.get_task("replay.report").downstream_task_ids),
     "ids": [id_of(job, "replay") for job in (
         "/srv/jobs/flights.py:job", "jobs/flights.py:hourly", "hindstream.demo.job:job", "shop.orders:build",
-        "jobs/job.py:job",
+        "jobs/job.py:job", "jobs/flights.py", "shop.orders",
     )],
 }))
 """
@@ -171,7 +171,118 @@ def test_a_former_name_is_taken_with_a_warning(made: dict[str, Any]) -> None:
 
 
 def test_ids_say_which_job_it_is(made: dict[str, Any]) -> None:
-    assert made["ids"] == ["replay_flights", "replay_flights_hourly", "replay_demo", "replay_orders", "replay_job"]
+    names = ["flights", "flights_hourly", "demo", "orders", "job", "flights", "orders"]
+    assert made["ids"] == [f"replay_{name}" for name in names]
+
+
+MISSPELT = """
+import inspect, json
+from datetime import UTC, datetime
+from airflow.sdk import DAG, BaseOperator
+import hindstream.airflow as offered
+from statelib.errors.kinds import ConfigurationError
+from statelib.settings.settings import Settings
+
+needed = {
+    "migration_dag": {"stores": ["s"]}, "switch_over_dag": {"archive": "a.b:topics"},
+    "HindstreamArchiveOperator": {"topics": "a.b:topics"}, "HindstreamRepairOperator": {"fork": "f"},
+}
+not_misspelt, tried = [], 0
+for name in offered.__all__:
+    make = getattr(offered, name)
+    is_operator = inspect.isclass(make) and issubclass(make, BaseOperator)
+    if not (is_operator or name.endswith(("_dag", "_group"))):
+        continue
+    own = {one for of in ([up for up in make.__mro__ if issubclass(up, BaseOperator)] if is_operator else [make])
+           for one, how in inspect.signature(of.__init__ if is_operator else of).parameters.items()
+           if how.kind is not how.VAR_KEYWORD and one not in {"self", "args", "kwargs"}}
+    of_airflow = {"pool", "execution_timeout"} | ({"dagrun_timeout"} if name.endswith("_dag") else set())
+    for each in sorted(own | of_airflow | (set() if is_operator else set(Settings.model_fields))):
+        wrong = each + each[-1]
+        with DAG("theirs", start_date=datetime(2020, 1, 1, tzinfo=UTC)):
+            given = {"job": "a.b:job"} | needed.get(name, {}) | ({"task_id": "t"} if is_operator else {})
+            if name == "try_task_group":
+                given["new"] = given.pop("job")
+            given.pop(each, None)
+            tried += 1
+            try:
+                make(**given, **{wrong: None})
+            except (ConfigurationError, TypeError) as error:
+                if f"did you mean {each}" in str(error) or f"missing" in str(error):
+                    continue
+                not_misspelt.append([name, wrong, str(error)])
+            else:
+                not_misspelt.append([name, wrong, "taken"])
+print(json.dumps([tried, not_misspelt]))
+"""
+
+REFUSED = """
+from datetime import UTC, datetime
+from airflow.sdk import DAG
+from hindstream.airflow import HindstreamArchiveOperator, HindstreamPlanOperator, replay_dag, replay_task_group
+from statelib.errors.kinds import ConfigurationError
+
+job = "a.b:job"
+with DAG("theirs", start_date=datetime(2020, 1, 1, tzinfo=UTC)):
+    for make in (
+        lambda: replay_task_group(job, max_active_runs=2),
+        lambda: replay_task_group(job, group_id="a", trigger_rule="all_done"),
+        lambda: replay_dag("jobs/flights"),
+        lambda: replay_dag("a.b:job", archive="jobs/flights:topics"),
+        lambda: HindstreamPlanOperator(task_id="b", job=job, settings={"warehose": "{{ x }}"}),
+        lambda: HindstreamPlanOperator(task_id="c", job=job, settings={"batch_records": "many"}),
+        lambda: HindstreamPlanOperator(task_id="d", job=job, until="yesterday"),
+        lambda: HindstreamPlanOperator(task_id="e", job=job, end_of_input="seel"),
+        lambda: HindstreamPlanOperator(task_id="f", job=job, before_interval="replays"),
+    ):
+        try:
+            make()
+        except ConfigurationError as error:
+            print(error)
+    HindstreamPlanOperator(
+        task_id="templates", job="{{ x }}", until="{{ x }}", end_of_input="{{ x }}", before_interval="{{ x }}",
+        settings={"warehouse": "{{ x }}", "batch_records": "{{ x }}", "kafka": {"bootstrap.servers": "{{ x }}"}},
+    )
+    HindstreamPlanOperator.partial(task_id="mapped", job=job).expand(until=["2020-01-01T00:00Z"])
+    for n, until in enumerate((None, "", "all", "2020-01-01T00:00Z", "1000")):
+        HindstreamPlanOperator(task_id=f"until-{n}", job=job, until=until)
+"""
+
+
+def parsed(text: str, home: Path) -> list[str]:
+    """What a program prints that does what a DAG file does."""
+    environ = os.environ | {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_each_argument_is_named_to_who_has_misspelt_it(tmp_path: Path) -> None:
+    """Of all functions that make a DAG or a group, and of all operators."""
+    tried, not_named = json.loads(parsed(MISSPELT, tmp_path)[-1])
+    assert not_named == []
+    assert tried > 800
+
+
+def test_what_cannot_be_is_refused_when_the_file_is_parsed(tmp_path: Path) -> None:
+    """As far as no template says it."""
+    plan = "HindstreamPlanOperator"
+    group, dag = "replay_task_group('a.b:job')", "replay_dag('jobs/flights')"
+    file = "names neither a file of Python nor a module"
+    step = "Next: give FILE.py:NAME or PACKAGE.MODULE:NAME"
+    said = [
+        f"max_active_runs is the DAG's, and these are tasks in one (place {group}). Next: give it to the DAG: DAG(...,",
+        f"the tasks work together by their own trigger_rule (place {group}). Next: leave it out",
+        f"'jobs/flights' {file} (place {dag}). {step}",
+        f"'jobs/flights:topics' {file} (place HindstreamArchiveOperator('archive')). {step}",
+        f"there is no setting warehose (place {plan}('b')). Next: did you mean warehouse?",
+        "the value of batch_records cannot be used: should be a valid integer",
+        "the value of until cannot be used: Invalid isoformat string: 'yesterday'",
+        "the value of end_of_input cannot be used: should be 'hold' or 'seal'",
+        f"before_interval cannot be 'replays' (place {plan}('f')). Next: did you mean replay?",
+    ]
+    lines = parsed(REFUSED, tmp_path)[-len(said) :]
+    assert [line[: len(text)] for line, text in zip(lines, said, strict=True)] == said
 
 
 DAG_FILE = """

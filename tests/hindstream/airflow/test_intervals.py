@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.exceptions import AirflowRescheduleException
 
-from hindstream.airflow.intervals import check_earlier
+from hindstream.airflow.intervals import check_earlier, check_parameters
 from hindstream.spark.phases import pipeline, plan
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import load_job
@@ -63,3 +63,29 @@ def test_a_run_without_an_interval_cannot_say_what_lies_before_it(tmp_path: Path
     moment = {f"data_interval_{end}": datetime(1970, 1, 2, tzinfo=UTC) for end in ("start", "end")}
     with pytest.raises(ConfigurationError, match="no data interval.*Next: give a cron expression or a timedelta"):
         check_earlier(of_second_day() | moment, JOB, settings, DAY_MS)
+
+
+OF_SLICE = ("until", "end_of_input", "before_interval")
+
+
+def with_parameters(conf: dict[str, Any] | None, *params: str) -> Any:
+    run = SimpleNamespace(conf=conf)
+    return {
+        "ti": SimpleNamespace(dag_id="orders"),
+        "dag": SimpleNamespace(params=dict.fromkeys(params)),
+        "dag_run": run,
+    }
+
+
+@pytest.mark.parametrize("meant", OF_SLICE)
+def test_a_misspelt_parameter_does_not_silently_make_another_slice(meant: str) -> None:
+    wrong = meant + meant[-1]
+    with pytest.raises(ConfigurationError, match=rf"no parameter {wrong} \(dag orders\). Next: did you mean {meant}\?"):
+        check_parameters(with_parameters({wrong: "2013-01-01T00:00Z"}, *OF_SLICE))
+
+
+def test_other_parameters_are_nobodys_business() -> None:
+    check_parameters(with_parameters(None, *OF_SLICE))
+    check_parameters(with_parameters({"until": "2013-01-01T00:00Z", "bucket": "lake"}, *OF_SLICE))
+    check_parameters(with_parameters({"untill": 1}, "untill", *OF_SLICE))
+    check_parameters(with_parameters({"untill": 1}, "end"))  # a DAG of somebody else's
