@@ -138,8 +138,8 @@ class _SliceOperator(HindstreamOperator):
     ) -> None:
         super().__init__(**kwargs)
         place = f"{type(self).__name__}({self.task_id!r})"
-        is_of_interval = until in {ALL, *_OF_INTERVAL}
-        check_settings_of_task({"until": None if is_of_interval else until, "end_of_input": end_of_input}, place)
+        ends = {"until": None if until in {ALL, *_OF_INTERVAL} else until, "end_of_input": end_of_input}
+        check_settings_of_task({name: value for name, value in ends.items() if value != "hold"}, place)
         if not is_template(before_interval):
             _check_earlier(before_interval, place)
         self.until = until
