@@ -17,25 +17,31 @@ from typer.testing import CliRunner
 
 from hindstream.cli.main import app
 from hindstream.iceberg.publish import PublishedToIceberg, publish_to_iceberg
+from hindstream.spark.phases import pipeline
 from hindstream.spark.phases import publish as phase
 from statelib import IcebergTable, Job, StreamsBuilder
-from statelib.commits import rollback
+from statelib.commits import NothingToDo, rollback
 from statelib.commits.layout import CommitLog
 from statelib.commits.versions.drop_fork import drop_fork
 from statelib.commits.versions.fork import fork
 from statelib.commits.versions.sink_history import sink_history
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, RetryableError
+from statelib.job.job import load_job
 from statelib.settings.settings import load_settings
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.commits.versions.test_fork import Killed, at, kill
 from tests.conftest import ROOT
 from tests.effort import every_other
-from tests.ingest.iceberg import commit_files, data_files
+from tests.hindstream.spark.orders import JOB_FILE, archive_orders, make_settings, orders, published
+from tests.hindstream.spark.orders_job import SINK
+from tests.ingest.iceberg import catalog_in, commit_files, data_files
 from tests.repair.histories import HOUR, archive, as_fork, forked, topology
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from statelib.storage import Storage
     from tests.hindstream.iceberg.world import World
 
@@ -366,3 +372,18 @@ def test_promoted_by_the_command(world: World) -> None:
         "new publishes the Iceberg table lake.shop.so_far",
         "new publishes the Iceberg table lake.shop.large",
     ]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_run_that_was_killed_at_the_catalog_publishes_though_nothing_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A retry, such as Airflow's, has no slice left to replay. The table must not wait for the next one."""
+    catalog = catalog_in(tmp_path / "lake", monkeypatch)
+    settings = make_settings(tmp_path, engine="local")
+    archive_orders(settings, orders())
+    job = replace(load_job(f"{JOB_FILE}:job"), iceberg_sinks=(IcebergTable("lake.shop.orders", archive=SINK),))
+    with suppress(Killed), at(step, kill):
+        pipeline.run_slice(job, settings)
+    assert isinstance(pipeline.run_slice(job, settings), NothingToDo)
+    assert catalog.load_table("shop.orders").scan().to_arrow().num_rows == len(published(settings)) > 0
