@@ -2,8 +2,9 @@
 
 A DAG with a slice a day catches up, with a scheduler (LocalExecutor), a triggerer, a DAG processor and an API server,
 with ``--celery`` also a broker and two workers, each a process of its own that is started again when it has died.
-Meanwhile one of them, a process of a task, or with ``--spark`` one of a driver in a cluster, is killed every few
-seconds. In the end each run is green or says why, and the sinks have what the same slices give in one process.
+Meanwhile one of them, a process of a task, or with ``--spark`` one of a driver in a cluster, is killed once a slice, on
+average: whenever so many tasks are done, so that a slow machine has as many deaths as a quick one, and gets to its end.
+Then each run is green or says why, and the sinks have what the same slices give in one process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -25,8 +27,10 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
+from hindstream.airflow.replay import PHASES
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases.pipeline import run_slice
+from hindstream.spark.session.session import quick_start
 from statelib.commits import CommitLog, published_through, verify
 from statelib.commits.archives import open_archive
 from statelib.job.job import load_job
@@ -48,6 +52,14 @@ if TYPE_CHECKING:
 DAG_ID = "chaos"
 _HOST = "127.0.0.2"
 _TELLS_SECONDS = 60
+_TASK_SECONDS = 8
+_TASK_SECONDS_ON_SPARK = 20
+_ON_SPARK = OPTIONS | {
+    "executor_cores": 2,
+    "conf": OPTIONS["conf"] | quick_start("driver") | quick_start("executor"),
+}
+"""Starts of Java take the longest part of so small slices: quick ones, and one executor for what the driver leaves."""
+
 _DAG = """
 from datetime import UTC, datetime, timedelta
 from hindstream.airflow import replay_dag  # Airflow
@@ -68,21 +80,29 @@ class Chaos:
         chance: Decides.
         servers: Those that may be.
         worker: The process of a worker of Spark, which runs drivers; None: there is no cluster.
-        mean_seconds: Between two deaths.
+        mean_tasks: Done between two deaths.
+        within_s: After the last of them, somebody dies: the longest time that a task is at work.
     """
 
     chance: random.Random
     servers: Sequence[Server]
     worker: int | None
-    mean_seconds: float
+    mean_tasks: float
+    within_s: float
     killed: Counter[str] = field(default_factory=Counter)
-    _next: float = field(default_factory=time.monotonic)
+    _after: float = 0
+    _at: float | None = None
 
-    def strike(self) -> None:
-        """Kills somebody, if it is time."""
-        if time.monotonic() < self._next:
+    def strike(self, done: int) -> None:
+        """Kills somebody, if so many tasks are done that it is time."""
+        if self._at is None and done >= self._after:
+            self._at = time.monotonic() + self.chance.uniform(0, self.within_s)
+        if self._at is None or time.monotonic() < self._at or not self._kill():
             return
-        self._next = time.monotonic() + self.chance.uniform(0.5, 1.5) * self.mean_seconds
+        self._at, self._after = None, done + self.chance.expovariate(1 / self.mean_tasks)
+
+    def _kill(self) -> bool:
+        """Whether there was somebody."""
         above = {
             "process of a task": lambda: [pid for server in self.servers for pid in server.tasks()],
             "process of a driver": lambda: [] if self.worker is None else processes_below(self.worker),
@@ -93,12 +113,13 @@ class Chaos:
             with suppress(ProcessLookupError):
                 os.kill(self.chance.choice(below), signal.SIGKILL)
             self.killed[wanted] += 1
-            return
+            return True
         if wanted != "server":
-            return
+            return False
         server = self.chance.choice(self.servers)
         server.kill()
         self.killed[server.name] += 1
+        return True
 
 
 @dataclass
@@ -111,8 +132,14 @@ class Runs:
 
     def states(self) -> Counter[str]:
         """How many runs there are in each state; nothing while nobody can tell."""
-        of = f"dag_id = '{DAG_ID}' and run_type = '{self.kind}'"
-        asked = f"select state, count(*) from dag_run where {of} group by state"
+        return self._counted("dag_run", f"dag_id = '{DAG_ID}' and run_type = '{self.kind}'")
+
+    def tasks_done(self) -> int:
+        """How many tasks have succeeded."""
+        return self._counted("task_instance", f"dag_id = '{DAG_ID}'")["success"]
+
+    def _counted(self, table: str, of: str) -> Counter[str]:
+        asked = f"select state, count(*) from {table} where {of} group by state"
         if self.address is not None:
             from sqlalchemy import create_engine, text  # noqa: PLC0415 - Airflow's
 
@@ -141,7 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--slices", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--task-per", choices=["phase", "run"], default="run")
-    parser.add_argument("--seconds", type=float, default=8, help="between two deaths, on average")
+    parser.add_argument("--deaths", type=float, default=1, help="a slice, on average")
     parser.add_argument("--spark", action="store_true", help="drivers run in a cluster of Spark, a task for each phase")
     parser.add_argument("--backfill", action="store_true", help="by airflow backfill create, not by catchup")
     database = parser.add_mutually_exclusive_group()
@@ -162,7 +189,10 @@ def main(arguments: Sequence[str]) -> int:
         if given.spark:
             given.task_per = "phase"
             cluster = stack.enter_context(spark_cluster(folder, _HOST, has_rest=True, cores=3))
-        return _campaign(folder, given, address, cluster)
+        code = _campaign(folder, given, address, cluster)
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{spent.ru_utime + spent.ru_stime:,.0f} s of processor time; what was below a killed process is not in it")
+    return code
 
 
 def _campaign(folder: Path, given: argparse.Namespace, address: str | None, cluster: SparkCluster | None) -> int:
@@ -174,12 +204,15 @@ def _campaign(folder: Path, given: argparse.Namespace, address: str | None, clus
     if cluster is not None:
         connected = environment(cluster.url, cluster.rest_port)
         environ |= {name: connected[name] for name in ("AIRFLOW_CONN_SPARK_DEFAULT", "PATH")}
+        environ["SPARK_SUBMIT_OPTS"] = OPTIONS["conf"]["spark.driver.defaultJavaOptions"]
     if address is not None:
         environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = address
     subprocess.run([AIRFLOW, "db", "migrate"], env=environ, check=True, stdout=subprocess.DEVNULL)
     servers = (with_celery if given.celery else with_local_executor)(home, environ)
     worker = None if cluster is None else cluster.pid(_HOST)
-    chaos = Chaos(random.Random(given.seed), servers, worker, given.seconds)
+    tasks = len(PHASES) if given.task_per == "phase" else 1
+    within_s = _TASK_SECONDS_ON_SPARK if cluster else _TASK_SECONDS
+    chaos = Chaos(random.Random(given.seed), servers, worker, tasks / given.deaths, within_s)
     runs, began = Runs(address, home / "airflow.db", "backfill" if given.backfill else "scheduled"), time.monotonic()
     try:
         if given.backfill:
@@ -195,7 +228,7 @@ def _campaign(folder: Path, given: argparse.Namespace, address: str | None, clus
 def _write_dag(home: Path, given: argparse.Namespace, settings: Settings, *, on_spark: bool) -> None:
     of_dag: dict[str, Any] = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
     if on_spark:
-        of_dag |= {"engine": "spark", "mode": "spark-submit", "spark_submit": OPTIONS}
+        of_dag |= {"engine": "spark", "mode": "spark-submit", "spark_submit": _ON_SPARK}
     last = given.slices if given.backfill else given.slices - 1  # the run of a schedule comes behind the backfill
     how = {"task_per": given.task_per, "last": last, "catchup": not given.backfill}
     (home / "dags").mkdir(parents=True)
@@ -212,7 +245,7 @@ def _until_ended(servers: Sequence[Server], runs: Runs, chaos: Chaos, slices: in
         if states["success"] + states["failed"] >= slices:
             return states
         if states["success"]:  # all of them have started once
-            chaos.strike()
+            chaos.strike(runs.tasks_done())
         if time.monotonic() - told > _TELLS_SECONDS:
             told = time.monotonic()
             print(f"{told - began:.0f} s: {dict(states)}; killed {dict(chaos.killed)}", flush=True)
