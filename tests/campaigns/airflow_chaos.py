@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hindstream.airflow.replay import PHASES
 from hindstream.runs import open_warehouse
@@ -54,10 +54,8 @@ _HOST = "127.0.0.2"
 _TELLS_SECONDS = 60
 _TASK_SECONDS = 8
 _TASK_SECONDS_ON_SPARK = 20
-_ON_SPARK = OPTIONS | {
-    "executor_cores": 2,
-    "conf": OPTIONS["conf"] | quick_start("driver") | quick_start("executor"),
-}
+_CONF = cast("dict[str, str]", OPTIONS["conf"])
+_ON_SPARK = OPTIONS | {"executor_cores": 2, "conf": _CONF | quick_start("driver") | quick_start("executor")}
 """Starts of Java take the longest part of so small slices: quick ones, and one executor for what the driver leaves."""
 
 _DAG = """
@@ -204,7 +202,7 @@ def _campaign(folder: Path, given: argparse.Namespace, address: str | None, clus
     if cluster is not None:
         connected = environment(cluster.url, cluster.rest_port)
         environ |= {name: connected[name] for name in ("AIRFLOW_CONN_SPARK_DEFAULT", "PATH")}
-        environ["SPARK_SUBMIT_OPTS"] = OPTIONS["conf"]["spark.driver.defaultJavaOptions"]
+        environ["SPARK_SUBMIT_OPTS"] = _CONF["spark.driver.defaultJavaOptions"]
     if address is not None:
         environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = address
     subprocess.run([AIRFLOW, "db", "migrate"], env=environ, check=True, stdout=subprocess.DEVNULL)
