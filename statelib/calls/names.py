@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.errors.user_lines import place_of_call
 
 MAX_NAME_LENGTH = 249
 ALLOWED = "use 1 to 249 ASCII letters, digits, '.', '_' and '-', and not '.' or '..' alone"
@@ -32,7 +33,7 @@ def check_name(name: object, of: str, **where: object) -> None:
     raise ConfigurationError(f"{shown} is not a valid name of {of}", next_step=ALLOWED, **where)
 
 
-def check_optional_name(name: object, of: str) -> None:
-    """As `check_name`; None is no name, and one is made."""
+def check_given_name(name: str | None, of: str) -> None:
+    """As `check_name`, of what a job has just given: the error names its line. None is no name, and one is made."""
     if name is not None:
-        check_name(name, of)
+        check_name(name, of, **place_of_call())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from statelib.calls import KafkasNames, arguments_checked
-from statelib.calls.names import check_optional_name
+from statelib.calls.names import check_given_name
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.stateless.branch import Branch, Split
@@ -42,7 +42,7 @@ class Branched(KafkasNames, Generic[Branch_]):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a branch")
+        check_given_name(self.name, "a branch")
 
     @classmethod
     def as_(cls, name: str) -> Branched[Branch_]:

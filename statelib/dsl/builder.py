@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from statelib.calls import KafkasNames, arguments_checked, constructor_checked
-from statelib.calls.names import check_name
+from statelib.calls.names import check_given_name
 from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.optimization import optimizations_of
@@ -37,7 +37,7 @@ class StreamsBuilder(KafkasNames):
     """
 
     def __init__(self, application_id: str) -> None:
-        check_name(application_id, "an application")
+        check_given_name(application_id, "an application")
         self.application_id = application_id
         self._builder = InternalStreamsBuilder(application_id)
         self._read_again = 0

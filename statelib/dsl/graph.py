@@ -15,7 +15,7 @@ import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from statelib.errors.user_lines import calling_line
+from statelib.errors.user_lines import calling_line, place_of_call
 from statelib.topology.nodes import Processor, name_taken, senders
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class DslGraph:
         added.looked_into = tuple(dict.fromkeys(self._of_node[table] for table in looked_into))
         for node in nodes:
             if node.name in self._nodes:
-                raise name_taken(node.name)
+                raise name_taken(node.name, **place_of_call())
             self._nodes[node.name] = dataclasses.replace(node, line=line)
             self._of_node[node.name] = added
         self._graph_nodes.append(added)

@@ -15,6 +15,7 @@ from statelib.dsl.reused_topics import reuse_source_topics
 from statelib.dsl.self_joins import keep_one_store_of_self_joins
 from statelib.dsl.state_stores import StateStores
 from statelib.errors.kinds import ConfigurationError, InternalError
+from statelib.errors.user_lines import place_of_call
 from statelib.operators.joins.table_table.operator import TableJoin, TableJoinMerge
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.processors.process import Process
@@ -335,7 +336,8 @@ class InternalStreamsBuilder:
             ConfigurationError: Another operator has a store of this name.
         """
         if name in self._stores:
-            raise ConfigurationError("two stores have one name", store=name, next_step="name one differently")
+            step = "name one differently"
+            raise ConfigurationError("two stores have one name", **place_of_call(), store=name, next_step=step)
         self._stores.add(name)
         return name
 

@@ -7,16 +7,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from statelib.calls import KafkasNames, arguments_checked, constructor_checked
-from statelib.calls.names import check_name
+from statelib.calls.names import check_given_name
 from statelib.dsl.options import Produced
 from statelib.dsl.state_stores import StateStores
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.user_lines import calling_line
+from statelib.errors.user_lines import calling_line, place_of_call
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.processors.definition import ProcessorSupplier
 from statelib.operators.processors.process import Process
-from statelib.topology.nodes import Consumed, Processor, Sink, Source, name_taken
+from statelib.topology.nodes import Consumed, Processor, Sink, Source
 from statelib.topology.patterns import topics_and_pattern
+from statelib.topology.topics import check_names
 from statelib.topology.topology import Topology as CompiledTopology
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Topology(KafkasNames, CompiledTopology):
     """
 
     def __init__(self, application_id: str) -> None:
-        check_name(application_id, "an application")
+        check_given_name(application_id, "an application")
         self.application_id = application_id
         self.declared: tuple[Node, ...] = ()
         self._stores = StateStores()
@@ -89,15 +90,16 @@ class Topology(KafkasNames, CompiledTopology):
             topics: All topics that the pattern matches.
 
         Raises:
-            ConfigurationError: The name is taken, there is no topic, or a pattern is not alone; or the topics of a
-                pattern are not listed, or it does not match one of them.
+            ConfigurationError: The name is taken or impossible, there is no topic, a topic has an impossible name or is
+                read already, or a pattern is not alone; or the topics of a pattern are not listed, or it does not
+                match one of them.
         """
         if not topic:
-            raise ConfigurationError("a source has no topic", node=name, next_step="name at least one topic")
+            raise _refused("a source has no topic", "name at least one topic", node=name)
         named = [one for one in topic if isinstance(one, str)]
         if len(named) < len(topic) > 1:
             step = "add a source for each pattern, and one for the topics that are named"
-            raise ConfigurationError("a source has a pattern, and more beside it", node=name, next_step=step)
+            raise _refused("a source has a pattern, and more beside it", step, node=name)
         read, pattern = topics_and_pattern(named or topic[0], topics)
         first, *more = dict.fromkeys(read)
         return self._add(Source(name, first, consumed or Consumed(), more_topics=tuple(more), pattern=pattern))
@@ -120,7 +122,7 @@ class Topology(KafkasNames, CompiledTopology):
             value_type: Arrow type of the values; None: as of its first parent.
 
         Raises:
-            ConfigurationError: The name is taken, or there is no such parent.
+            ConfigurationError: The name is taken or impossible, or there is no such parent.
         """
         self._check_parents(name, parent_names)
         types = (key_type, value_type)
@@ -149,13 +151,14 @@ class Topology(KafkasNames, CompiledTopology):
             topics: The topics that may be chosen.
 
         Raises:
-            ConfigurationError: The name is taken, there is no such parent, or a mapper has no topics to choose from.
+            ConfigurationError: The name is taken or impossible, there is no such parent, a topic has an impossible name
+                or number of partitions, or a mapper has no topics to choose from.
         """
         self._check_parents(name, parent_names)
         options = produced or Produced()
         if not isinstance(topic, str) and not topics:
             step = "name all topics that may be chosen: topics=[...]"
-            raise ConfigurationError("a topic is chosen by a mapper, but among none", node=name, next_step=step)
+            raise _refused("a topic is chosen by a mapper, but among none", step, node=name)
         first, *more = dict.fromkeys(topics) if topics else [str(topic)]
         by_key = all(isinstance(node, Source) for node in self.declared if node.name in parent_names)
         return self._add(
@@ -181,8 +184,7 @@ class Topology(KafkasNames, CompiledTopology):
         """
         if not self._stores.has(builder):
             if self._stores.has_name(builder.name):
-                step = "name one differently"
-                raise ConfigurationError("two stores have one name", store=builder.name, next_step=step)
+                raise _refused("two stores have one name", "name one differently", store=builder.name)
             self._stores.add(builder)
         for name in processor_names:
             self.connect_processor_and_state_stores(name, builder.name)
@@ -197,7 +199,11 @@ class Topology(KafkasNames, CompiledTopology):
         node = self._node(processor_name)
         if not isinstance(node, Processor) or not isinstance(node.spec, Process):
             step = "connect one that was added with add_processor()"
-            raise ConfigurationError("only processors use stores", node=processor_name, next_step=step)
+            raise _refused("only processors use stores", step, node=processor_name)
+        for name in store_names:
+            if not self._stores.has_name(name):
+                step = "add_state_store() its builder before"
+                raise _refused("there is no such store", step, store=name, node=processor_name)
         names = list(dict.fromkeys((*node.stores, *store_names)))
         stores = self._stores.connect(names, processor_name, tables={})
         spec = replace(node.spec, stores=stores.own, shared=stores.shared)
@@ -218,7 +224,7 @@ class Topology(KafkasNames, CompiledTopology):
         """Adds a store that each task has in full and all processors may read: see `StreamsBuilder.add_global_store`.
 
         Raises:
-            ConfigurationError: A name is taken.
+            ConfigurationError: A name is taken or impossible, or the topic is read already.
         """
         source = Source(source_name, topic, consumed or Consumed(), reading="bootstrap")
         return self._add_writer(source, builder, processor_name, processor_supplier, writes_global=True)
@@ -237,7 +243,7 @@ class Topology(KafkasNames, CompiledTopology):
         The others are connected with it by its name. As in Kafka, nothing keeps them from writing.
 
         Raises:
-            ConfigurationError: A name is taken.
+            ConfigurationError: A name is taken or impossible, or the topic is read already.
         """
         source = Source(source_name, topic, consumed or Consumed())
         return self._add_writer(source, builder, processor_name, processor_supplier, writes_global=False)
@@ -268,29 +274,44 @@ class Topology(KafkasNames, CompiledTopology):
         return self.add_state_store(builder, name)
 
     def _add(self, node: Node) -> Self:
+        check_names(node, **place_of_call())
         if any(other.name == node.name for other in self.declared):
-            raise name_taken(node.name)
+            raise _refused("two nodes have one name", "name one differently", node=node.name)
+        if isinstance(node, Source):
+            self._check_read_once(node)
         self.declared = (*self.declared, replace(node, line=calling_line()))
         self._forget()
         return self
+
+    def _check_read_once(self, source: Source) -> None:
+        for other in self.declared:
+            if isinstance(other, Source) and (shared := {*source.topics}.intersection(other.topics)):
+                step = f"name {other.name} as a parent, which reads it already"
+                if source.is_global or other.is_global:
+                    step = "give the global store a topic that no other source reads"
+                raise _refused("a topic is read by two nodes", step, topic=min(shared), node=source.name)
 
     def _node(self, name: str) -> Node:
         for node in self.declared:
             if node.name == name:
                 return node
         known = ", ".join(node.name for node in self.declared) or "none yet"
-        raise ConfigurationError("there is no such node", node=name, next_step=f"add it before; there are: {known}")
+        raise _refused("there is no such node", f"add it before; there are: {known}", node=name)
 
     def _check_parents(self, name: str, parents: Sequence[str]) -> None:
         if not parents:
-            raise ConfigurationError("a node has no parents", node=name, next_step="name those whose records it gets")
+            raise _refused("a node has no parents", "name those whose records it gets", node=name)
         for parent in parents:
             if isinstance(self._node(parent), Sink):
-                raise ConfigurationError(
-                    f"{parent} is a sink, and forwards nothing", node=name, next_step="name a source or a processor"
-                )
+                what = f"{parent} is a sink, and forwards nothing"
+                raise _refused(what, "name a source or a processor", node=name)
 
     def _forget(self) -> None:
         """What was worked out of the nodes so far does not hold any more."""
         for name in [name for name in self.__dict__ if isinstance(getattr(type(self), name, None), cached_property)]:
             del self.__dict__[name]
+
+
+def _refused(what: str, next_step: str, **place: object) -> ConfigurationError:
+    """The error about a call, with its line."""
+    return ConfigurationError(what, next_step=next_step, **place_of_call(), **place)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from statelib.calls import KafkasNames, arguments_checked
-from statelib.calls.names import check_name, check_optional_name
+from statelib.calls.names import check_given_name
 from statelib.dsl.serde_options import OfSerdes, WithOtherSerde, WithSerdes
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import mapper
@@ -38,7 +38,7 @@ class Named(KafkasNames):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_name(self.name, "a node")
+        check_given_name(self.name, "a node")
 
     @classmethod
     def as_(cls, name: str) -> Named:
@@ -59,7 +59,7 @@ class Grouped(OfSerdes):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a node or of its repartition topic")
+        check_given_name(self.name, "a node or of its repartition topic")
 
     @classmethod
     def as_(cls, name: str) -> Grouped:
@@ -81,7 +81,7 @@ class Joined(WithOtherSerde, OfSerdes):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a node")
+        check_given_name(self.name, "a node")
 
     @classmethod
     def as_(cls, name: str) -> Joined:
@@ -130,7 +130,7 @@ class TableJoined(KafkasNames):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a node")
+        check_given_name(self.name, "a node")
 
     @classmethod
     def as_(cls, name: str) -> TableJoined:
@@ -166,7 +166,7 @@ class Produced(KafkasNames):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a node")
+        check_given_name(self.name, "a node")
 
     @classmethod
     def as_(cls, name: str) -> Produced:
@@ -209,7 +209,7 @@ class Repartitioned(WithSerdes):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a repartition topic")
+        check_given_name(self.name, "a repartition topic")
 
     @classmethod
     def as_(cls, name: str) -> Repartitioned:
@@ -265,7 +265,7 @@ class Materialized(WithSerdes):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.store_name, "a store")
+        check_given_name(self.store_name, "a store")
 
     @classmethod
     def as_(
@@ -282,7 +282,7 @@ class Materialized(WithSerdes):
             ConfigurationError: It cannot be a store's name, or the supplier's store retains duplicates.
         """
         if not isinstance(store, BytesStoreSupplier):
-            check_name(store, "a store")
+            check_given_name(store, "a store")
             return cls(store)
         if isinstance(store, WindowBytesStoreSupplier) and store.retain_duplicates:
             raise ConfigurationError(
@@ -351,8 +351,8 @@ class Deduplicated(KafkasNames):
 
     def __post_init__(self) -> None:
         """Checks the names, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a node")
-        check_optional_name(self.store_name, "a store")
+        check_given_name(self.name, "a node")
+        check_given_name(self.store_name, "a store")
 
     @classmethod
     def as_(cls, name: str) -> Deduplicated:

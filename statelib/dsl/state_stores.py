@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.errors.user_lines import place_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,6 +62,7 @@ class StateStores:
             if tables.get(name):
                 raise ConfigurationError(
                     "a processor is connected with the store of a global table",
+                    **place_of_call(),
                     store=name,
                     node=node,
                     next_step="join with the global table, or use add_global_store(), which needs no connecting",
@@ -71,6 +73,7 @@ class StateStores:
             if name not in self._builders:
                 raise ConfigurationError(
                     "there is no such store",
+                    **place_of_call(),
                     store=name,
                     node=node,
                     next_step="add_state_store() its builder before, or name that of a table with Materialized.as_()",

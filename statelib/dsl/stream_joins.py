@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from statelib.calls import arguments_checked
-from statelib.calls.names import check_optional_name
+from statelib.calls.names import check_given_name
 from statelib.dsl.serde_options import WithOtherSerde
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.joins.stream_stream.operator import StreamJoinSide, StreamStreamJoin
@@ -46,8 +46,8 @@ class StreamJoined(WithOtherSerde):
 
     def __post_init__(self) -> None:
         """Checks the names, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a node")
-        check_optional_name(self.store_name, "a store")
+        check_given_name(self.name, "a node")
+        check_given_name(self.store_name, "a store")
 
     @classmethod
     def as_(cls, store_name: str) -> StreamJoined:

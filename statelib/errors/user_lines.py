@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import sys
@@ -85,7 +86,7 @@ def _installed_package(file: Path) -> Path | None:
 def calling_line() -> Line | None:
     """The line that has called Hindstream, a job's where it adds an operator; None if there is no such file."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files
-    while frame is not None and Path(frame.f_code.co_filename).is_relative_to(_OURS):
+    while frame is not None and _is_ours(frame):
         frame = frame.f_back
     if frame is None or frame.f_code.co_filename.startswith("<"):
         return None
@@ -96,6 +97,12 @@ def place_of_call() -> dict[str, object]:
     """``file`` and ``line`` of what has called Hindstream; empty if that is no file's."""
     line = calling_line()
     return {} if line is None else line._asdict()
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Whether it runs code of Hindstream, or makes one of its dataclasses: code of no file, but of a module."""
+    files = (frame.f_code.co_filename, frame.f_globals.get("__file__") or "")
+    return files[0] == dataclasses.__file__ or any(Path(file).is_relative_to(_OURS) for file in files)
 
 
 def _code_of(function: Any) -> CodeType | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from statelib.calls.names import check_name
+from statelib.calls.names import check_given_name
 from statelib.errors.kinds import ConfigurationError
 
 _NAMES = 3
@@ -33,7 +33,7 @@ class IcebergTable:
         if len(parts) < _NAMES or not all(parts):
             step = "name it CATALOG.NAMESPACE.TABLE, such as prod.gold.delays"
             raise ConfigurationError("this is no Iceberg table of a catalog", given=self.name, next_step=step)
-        check_name(self.archive_name, "a topic")
+        check_given_name(self.archive_name, "a topic")
 
     @property
     def catalog(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from statelib.calls.names import check_name
+from statelib.calls.names import check_given_name
 from statelib.serdes import BytesSerde
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class KafkaTopic:
     def __post_init__(self) -> None:
         """Checks the names (Kafka's ``Topic.validate``)."""
         for name in (self.name, self.archive_name):
-            check_name(name, "a topic")
+            check_given_name(name, "a topic")
 
     @property
     def archive_name(self) -> str:

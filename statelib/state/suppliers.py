@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from statelib.calls import arguments_checked
-from statelib.calls.names import check_name
+from statelib.calls.names import check_given_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ class _OfAName:
     name: str
 
     def __post_init__(self) -> None:
-        check_name(self.name, "a store")
+        check_given_name(self.name, "a store")
 
 
 @arguments_checked

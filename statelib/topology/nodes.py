@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from statelib.calls import KafkasNames, arguments_checked
-from statelib.calls.names import check_optional_name
+from statelib.calls.names import check_given_name
 from statelib.errors.kinds import ConfigurationError
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp, TimestampExtractor
 
@@ -46,7 +46,7 @@ class Consumed(KafkasNames):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``), and makes an extractor of what stands for one."""
-        check_optional_name(self.name, "a node")
+        check_given_name(self.name, "a node")
         if self.timestamp is not None and not isinstance(self.timestamp, TimestampExtractor):
             object.__setattr__(self, "timestamp", TimestampExtractor(self.timestamp))
         elif self.timestamp == FailOnInvalidTimestamp():
@@ -166,10 +166,10 @@ class Source:
         return {"node": "source", "topic": self.topic, **reading, **matched_by, **self.consumed.describe()}
 
 
-def name_taken(name: str) -> ConfigurationError:
-    """The error where two nodes have one name, wherever that is found."""
+def name_taken(name: str, **where: object) -> ConfigurationError:
+    """The error where two nodes of what the DSL describes have one name."""
     step = "name one differently, with its Named, Consumed, Produced, Joined, Grouped or Branched"
-    return ConfigurationError("two nodes have one name", node=name, next_step=step)
+    return ConfigurationError("two nodes have one name", **where, node=name, next_step=step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from statelib.calls.names import check_name
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import place_beside
 from statelib.operators.base import CheckedSpec
@@ -16,15 +16,15 @@ from statelib.operators.processors.process import Process
 from statelib.topology.describe import text_of
 from statelib.topology.lowering import lowered
 from statelib.topology.node_groups import global_nodes, groups
-from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
+from statelib.topology.nodes import Node, Processor, Sink, Source
 from statelib.topology.patterns import check_patterns, matched_by_pattern
 from statelib.topology.stages import in_stages
-from statelib.topology.topics import check_topic
+from statelib.topology.topics import check_names
 from statelib.topology.windowed_keys import stateful_under_windowed_keys
 from statelib.topology.windowed_sources import check_windowed_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from statelib.stores.spec import StoreSpec
 
@@ -114,6 +114,9 @@ class Topology:
     def nodes(self) -> tuple[Node, ...]:
         """The nodes that run: see `statelib.topology.lowering`."""
         check_patterns(self.declared)
+        for node in self.declared:
+            with _at_line_of(node):
+                check_names(node)
         nodes = lowered(self.declared)
         _check(nodes)
         return nodes
@@ -288,43 +291,39 @@ def _check(nodes: Sequence[Node]) -> None:
     read: set[str] = set()
     written: set[str] = set()
     for node in nodes:
-        if node.name in seen:
-            raise name_taken(node.name)
-        unknown = [parent for parent in node.parents if parent not in seen]
-        if unknown:
-            next_step = "declare a node after all its parents; a node below itself would be a cycle"
-            raise ConfigurationError(
-                f"parent {unknown[0]} is not declared before its child", node=node.name, next_step=next_step
-            )
-        seen.add(node.name)
-        _check_names(node)
-        if isinstance(node, Processor) and isinstance(node.spec, CheckedSpec):
-            _check_spec(node, node.spec)
-        if isinstance(node, Source):
-            check_topic(node.topic, node.name)
-            _add_topic(read, node.topic, "read", "use the stream or table that reads it twice")
-        if isinstance(node, Sink):
-            check_topic(node.topic, node.name, node.partitions)
-            _add_topic(written, node.topic, "written", "write it with one sink")
+        with _at_line_of(node):
+            if node.name in seen:
+                step = "name one differently; one of several topics has a node for each of them, NAME-TOPIC"
+                raise ConfigurationError("two nodes have one name", node=node.name, next_step=step)
+            unknown = [parent for parent in node.parents if parent not in seen]
+            if unknown:
+                next_step = "declare a node after all its parents; a node below itself would be a cycle"
+                raise ConfigurationError(
+                    f"parent {unknown[0]} is not declared before its child", node=node.name, next_step=next_step
+                )
+            seen.add(node.name)
+            check_names(node)
+            if isinstance(node, Processor) and isinstance(node.spec, CheckedSpec):
+                node.spec.check(node.name)
+            if isinstance(node, Source):
+                _add_topic(read, node.topic, "read", "use the stream or table that reads it twice")
+            if isinstance(node, Sink):
+                _add_topic(written, node.topic, "written", "write it with one sink")
     if not any(isinstance(node, Source) and not node.is_global for node in nodes):
         what = "the topology has no source but global tables" if read else "the topology has no source"
-        raise ConfigurationError(what, next_step="begin with StreamsBuilder.stream() or .table()")
+        step = "begin with StreamsBuilder.stream() or .table(), or with Topology.add_source()"
+        raise ConfigurationError(what, next_step=step)
 
 
-def _check_spec(node: Processor, spec: CheckedSpec) -> None:
+@contextmanager
+def _at_line_of(node: Node) -> Iterator[None]:
+    """Errors name the line that has added the node."""
     try:
-        spec.check(node.name)
+        yield
     except ConfigurationError as error:
         if node.line is None or "file" in error.place:
             raise
         raise error.placed(**place_beside(node.line, error)) from error
-
-
-def _check_names(node: Node) -> None:
-    check_name(node.name, "a node")
-    if isinstance(node, Processor):
-        for store in node.spec.state_stores():
-            check_name(store.name, "a store", node=node.name)
 
 
 def _add_topic(topics: set[str], topic: str, done: str, next_step: str) -> None:

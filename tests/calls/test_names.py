@@ -21,17 +21,20 @@ from statelib import (
     KafkaTopic,
     Materialized,
     Named,
+    Processor,
     Produced,
     Repartitioned,
     Stores,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
+    Topology,
 )
 
 HOUR = timedelta(hours=1)
 IMPOSSIBLE = ["", ".", "..", "foo bar", "a:b", "a/b", "a,b", "ä", "a\n", "x" * 250]
 POSSIBLE = ["a", "...", "..a", "A.b_c-9", "_", "-", "x" * 249]
+STORE = Stores.key_value_store_builder(Stores.persistent_key_value_store("store"), pa.string(), pa.string())
 UNBOUNDED = BufferConfig.unbounded()
 
 
@@ -39,6 +42,14 @@ def topology(name: str = "out") -> object:
     streams = StreamsBuilder("job")
     streams.stream("in").to(name)
     return streams.build()
+
+
+WITH_CALLBACKS = {"Topology.add_processor", "Topology.add_read_only_state_store"}
+"""What makes a store of the processor's callbacks, whose name is that of the processor with an ending."""
+
+
+def sourced() -> Topology:
+    return Topology("job").add_source("source", "in")
 
 
 TAKE_NAMES: dict[str, Callable[[str], object]] = {
@@ -72,6 +83,23 @@ TAKE_NAMES: dict[str, Callable[[str], object]] = {
     "StreamsBuilder.add_state_store": lambda name: StreamsBuilder("job").add_state_store(
         Stores.key_value_store_builder(Stores.persistent_key_value_store(name), pa.string(), pa.int64())
     ),
+    "Topology": Topology,
+    "Topology.add_source": lambda name: Topology("job").add_source(name, "in"),
+    "Topology.add_source, of a topic": lambda name: Topology("job").add_source("source", name),
+    "Topology.add_source, of one of its topics": lambda name: Topology("job").add_source("source", "in", name),
+    "Topology.add_processor": lambda name: sourced().add_processor(name, Processor, "source"),
+    "Topology.add_sink": lambda name: sourced().add_sink(name, "out", "source"),
+    "Topology.add_sink, of a topic": lambda name: sourced().add_sink("sink", name, "source"),
+    "Topology.add_sink, of one of its topics": lambda name: sourced().add_sink(
+        "sink", "value", "source", topics=["a-topic", name]
+    ),
+    "Topology.add_global_store": lambda name: sourced().add_global_store(STORE, name, "all", "writer", Processor),
+    "Topology.add_global_store, of a topic": lambda name: sourced().add_global_store(
+        STORE, "reader", name, "writer", Processor
+    ),
+    "Topology.add_read_only_state_store": lambda name: sourced().add_read_only_state_store(
+        STORE, "reader", "all", name, Processor
+    ),
     "KafkaTopic": KafkaTopic,
     "KafkaTopic.archive": lambda name: KafkaTopic("topic", archive=name),
     "to()": topology,
@@ -80,17 +108,18 @@ TAKE_NAMES: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 @pytest.mark.parametrize("take", TAKE_NAMES)
-def test_an_impossible_name_is_refused_with_the_letters_that_can_be_in_one(take: str, name: str) -> None:
+def test_an_impossible_name_is_refused_with_its_line_and_the_letters_that_can_be_in_one(take: str, name: str) -> None:
     with pytest.raises(
         ConfigurationError, match=r"is not a valid name of .*249 ASCII letters, digits, '\.', '_' and '-'"
-    ):
+    ) as raised:
         TAKE_NAMES[take](name)
+    assert raised.value.place["file"] == __file__
 
 
 @pytest.mark.parametrize("name", POSSIBLE)
 @pytest.mark.parametrize("take", TAKE_NAMES)
 def test_a_possible_name_is_taken(take: str, name: str) -> None:
-    assert TAKE_NAMES[take](name)
+    assert TAKE_NAMES[take](name[:200] if take in WITH_CALLBACKS else name)
 
 
 def test_a_name_is_shown_no_longer_than_it_has_to_be() -> None:

@@ -169,11 +169,20 @@ def test_nodes_can_be_added_to_what_the_dsl_has_described() -> None:
 @pytest.mark.parametrize(
     ("add", "message"),
     [
-        (lambda t: t.add_source("in", "other"), "two nodes have one name"),
+        (lambda t: t.add_source("in", "other"), r"two nodes have one name .*node in\). Next: name one differently$"),
+        (lambda t: t.add_processor("out", Saying, "in"), "two nodes have one name .*node out"),
+        (lambda t: t.add_sink("look", "out", "in"), "two nodes have one name .*node look"),
+        (lambda t: t.add_global_store(store("g"), "in", "other", "w", Saying), "two nodes have one name .*node in"),
+        (lambda t: t.add_source("again", "in"), "read by two nodes .*topic in, node again.*name in as a parent"),
+        (lambda t: t.add_global_store(store("g"), "r", "in", "w", Saying), "read by two nodes .*no other source reads"),
+        (
+            lambda t: t.add_sink("s", "none", "in", produced=Produced.with_partitions(0)),
+            "a topic cannot have 0 partitions .*topic none, node s",
+        ),
         (lambda t: t.add_source("source"), "a source has no topic"),
         (
             lambda t: t.add_processor("p", Saying, "nobody"),
-            "there is no such node .node nobody.*there are: in, look, out",
+            "there is no such node .*node nobody.*there are: in, look, out",
         ),
         (lambda t: t.add_processor("p", Saying), "a node has no parents"),
         (lambda t: t.add_sink("s", "topic", "out"), "out is a sink, and forwards nothing"),
@@ -181,7 +190,7 @@ def test_nodes_can_be_added_to_what_the_dsl_has_described() -> None:
             lambda t: t.add_sink("s", per_record(str, STRING, "value"), "in"),
             "a topic is chosen by a mapper, but among none",
         ),
-        (lambda t: t.connect_processor_and_state_stores("look", "x"), "there is no such store .store x"),
+        (lambda t: t.connect_processor_and_state_stores("look", "x"), r"no such store .*store x.*its builder before$"),
         (lambda t: t.connect_processor_and_state_stores("in", "last"), "only processors use stores"),
         (lambda t: t.add_state_store(store("last")), "two stores have one name"),
     ],
@@ -189,8 +198,9 @@ def test_nodes_can_be_added_to_what_the_dsl_has_described() -> None:
 def test_what_cannot_be_is_refused_where_it_is_added(add: Callable[[Topology], object], message: str) -> None:
     topology = Topology("app").add_source("in", "in").add_processor("look", lambda: Looking("last"), "in")
     topology.add_state_store(store("last"), "look").add_sink("out", "out", "look")
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=message) as raised:
         add(topology)
+    assert raised.value.place["file"] == __file__
 
 
 def test_a_topology_of_nothing_is_refused_when_it_is_used() -> None:

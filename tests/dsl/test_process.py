@@ -59,7 +59,10 @@ def test_only_other_keys_repartition(fixed_key: bool, repartitions: int) -> None
 def test_stores_that_cannot_be_had() -> None:
     builder = StreamsBuilder("app").add_state_store(COUNTS).add_state_store(COUNTS)
     words = builder.stream("words")
-    with pytest.raises(ConfigurationError, match="there is no such store .store other.*add_state_store"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"there is no such store .file .*test_process.py, line \d+, store other.*add_state_store",
+    ):
         words.process(CountAndTell, "other")
     builder.table("names", Materialized.as_("names-store"))
     taken = Stores.key_value_store_builder(Stores.in_memory_key_value_store("names-store"), pa.string(), pa.string())

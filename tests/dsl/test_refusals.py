@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -220,6 +221,27 @@ def test_what_cannot_work_is_refused_with_the_way_to_mend_it(refused: str) -> No
     with pytest.raises(ConfigurationError, match=message) as raised:
         make()  # type: ignore[operator]
     assert raised.value.next_step
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        "two nodes of one name",
+        "two stores of one name",
+        "two branches of one name",
+        "two sinks of one name",
+        "no partitions",
+        "a sink without partitions",
+        "a source without a name",
+        "a sink's illegal name",
+    ],
+)
+def test_what_is_about_one_node_names_the_line_that_has_added_it(refused: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        REFUSALS[refused][0]()  # type: ignore[operator]
+    file, line = raised.value.place["file"], raised.value.place["line"]
+    assert file == __file__
+    assert ".build()" not in Path(__file__).read_text().splitlines()[int(str(line)) - 1]
 
 
 def test_what_is_enough_is_not_refused() -> None:

@@ -143,7 +143,9 @@ def test_what_is_refused() -> None:
     builder.table("in").transform_values_with(Forwarding).to_stream().to("out")
     with pytest.raises(ConfigurationError, match="a transformer of values forwards nothing itself"):
         rows(builder.build())
-    with pytest.raises(ConfigurationError, match="there is no such store .store changes"):
+    with pytest.raises(
+        ConfigurationError, match="there is no such store .file .*test_transform_values.py, .*store changes"
+    ):
         StreamsBuilder("app").table("in").transform_values_with(Numbering, store_names=["changes"])
     versioned = Materialized.as_(Stores.persistent_versioned_key_value_store("versions", timedelta(days=1)))
     table = StreamsBuilder("app").add_state_store(CHANGES).table("in", versioned)

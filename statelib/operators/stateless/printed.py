@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
-from statelib.calls.names import check_optional_name
+from statelib.calls.names import check_given_name
 from statelib.columns.windowed import Windowed
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.mappers.python_values import items_of
@@ -41,7 +41,7 @@ class Printed(KafkasNames):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a node")
+        check_given_name(self.name, "a node")
 
     @classmethod
     def to_sys_out(cls) -> Printed:

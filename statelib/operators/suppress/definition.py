@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from statelib.calls import KafkasNames, arguments_checked
-from statelib.calls.names import check_optional_name
+from statelib.calls.names import check_given_name
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.durations import milliseconds
 
@@ -158,7 +158,7 @@ class Suppressed(KafkasNames):
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
-        check_optional_name(self.name, "a node")
+        check_given_name(self.name, "a node")
 
     @classmethod
     def until_window_closes(cls, buffer: StrictBufferConfig) -> Suppressed:
