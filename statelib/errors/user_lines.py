@@ -102,7 +102,13 @@ def place_of_call() -> dict[str, object]:
 def _is_ours(frame: FrameType) -> bool:
     """Whether it runs code of Hindstream, or makes one of its dataclasses: code of no file, but of a module."""
     files = (frame.f_code.co_filename, frame.f_globals.get("__file__") or "")
-    return files[0] == dataclasses.__file__ or any(Path(file).is_relative_to(_OURS) for file in files)
+    return files[0] == dataclasses.__file__ or any(map(_is_our_file, files))
+
+
+@functools.cache
+def _is_our_file(filename: str) -> bool:
+    """Whether it is in this package; kept, since each step of a topology asks for all frames above it."""
+    return Path(filename).is_relative_to(_OURS)
 
 
 def _code_of(function: Any) -> CodeType | None:
@@ -133,4 +139,4 @@ def _is_users(filename: str) -> bool:
     if path.suffix != ".py" or not (path.is_absolute() or path.is_file()):
         return False
     is_library = not _INSTALLED.isdisjoint(path.parts) or path.is_relative_to(_STANDARD)
-    return not is_library and not path.is_relative_to(_OURS)
+    return not is_library and not _is_our_file(filename)
