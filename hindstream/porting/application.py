@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hindstream.porting.jars import jars_of
 from hindstream.porting.maven import Repository
 from hindstream.porting.runner import Program, TopologyRunner
+from statelib.settings.semantics import semantics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,9 +63,7 @@ class Running:
     @property
     def semantics(self) -> Semantics:
         """With which a job does what this version of Kafka Streams does."""
-        numbers = re.match(r"(\d+)\.(\d+)", self.kafka_version)
-        is_newer = numbers is not None and (int(numbers[1]), int(numbers[2])) >= (4, 4)
-        return "kafka-4.4" if is_newer else "kafka-4.3"
+        return semantics_of(self.kafka_version)
 
 
 @contextmanager

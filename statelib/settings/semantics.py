@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 Semantics = Literal["kip", "kafka-4.3", "kafka-4.4"]
@@ -14,6 +15,12 @@ Rules = Literal["kip", "kafka-4.3"]
 def rules_of(semantics: Semantics) -> Rules:
     """Whose rules decide: Kafka Streams 4.4 has changed none of 4.3 (docs/decisions/0091-kafka-4-4.md)."""
     return "kip" if semantics == "kip" else "kafka-4.3"
+
+
+def semantics_of(kafka_version: str) -> Semantics:
+    """Those that do what a version of Kafka Streams does, such as ``4.3.0``."""
+    numbers = re.match(r"(\d+)\.(\d+)", kafka_version)
+    return "kafka-4.4" if numbers and (int(numbers[1]), int(numbers[2])) >= (4, 4) else "kafka-4.3"
 
 
 EndOfInput = Literal["hold", "seal"]

@@ -1,4 +1,6 @@
-"""``peers [--only WORD] [--by-slices] [--recordings FOLDER] [--write]``: Kafka Streams' own tests, done here again.
+"""``peers [--only WORD] [--kafka VERSION] [--by-slices] [--recordings FOLDER] [--write]``: Kafka Streams' own tests.
+
+They are done here again. The tests are always those of the last release that has published them.
 
 What differs is printed with its test; the exit code is 1 then.
 """
@@ -27,6 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     """Runs it."""
     options = argparse.ArgumentParser(prog="peers", description=__doc__)
     options.add_argument("--only", default="", help="a part of the names of test classes")
+    options.add_argument("--kafka", help="a version of the library; if left out, that of tracer/pom.xml")
     options.add_argument("--by-slices", action="store_true", help="also as jobs, with a slice for each record")
     options.add_argument("--recordings", type=Path, help="a folder for them; what is there already is not traced again")
     options.add_argument("--write", action="store_true", help="makes the page and the sample anew")
@@ -35,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         folder: Path = given.recordings or Path(temporary)
         if not (folder / "tests.tsv").exists():
             folder.mkdir(exist_ok=True)
-            trace([name for name in test_classes() if given.only in name], folder)
+            trace([name for name in test_classes(given.kafka) if given.only in name], folder, given.kafka)
         ran = tests_of(folder)
         print(f"{len(ran)} tests, {dict(Counter(one.status for one in ran))}", flush=True)
         files = sorted(folder.glob("*.json"))

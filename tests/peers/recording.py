@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.columns.windowed import Windowed
+from statelib.settings.semantics import semantics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from statelib.settings.semantics import Semantics
 
 FORMAT = 1
 WINDOWED_BOUNDS = ("window_start", "window_end")
@@ -85,6 +88,11 @@ class Recording:
             told["events"],
             told.get("stores", {}),
         )
+
+    @property
+    def semantics(self) -> Semantics:
+        """Those that do what this version does."""
+        return semantics_of(self.kafka)
 
     @property
     def piped(self) -> list[dict[str, Any]]:

@@ -35,7 +35,6 @@ NOT_OF_THE_DSL = {
 }
 """Tests of which a recording does not show that they cannot be done here, and why."""
 _MOST_SHOWN = 1_200
-_SEMANTICS: Semantics = "kafka-4.3"
 
 
 _Types = dict[str, tuple[pa.DataType, pa.DataType]]
@@ -121,7 +120,7 @@ def _goes_on(recording: Recording) -> bool:
     return failing and not any("threw" in event for event in recording.piped)
 
 
-def _run(recording: Recording, way: Callable[[Topology, _Types, Sequence[_Fed]], Outputs]) -> int:
+def _run(recording: Recording, way: Callable[[Topology, _Types, Sequence[_Fed], Semantics], Outputs]) -> int:
     """Runs it in one way; how many records were compared."""
     building = Building(recording)
     topology = building.topology()
@@ -131,7 +130,7 @@ def _run(recording: Recording, way: Callable[[Topology, _Types, Sequence[_Fed]],
     if any(fed.topic not in topology.source_topics for fed in feeds):
         raise NotExpressed("records from outside in a topic that the topology writes itself")
     try:
-        outputs = way(topology, dict(_types(recording, topology)), feeds)
+        outputs = way(topology, dict(_types(recording, topology)), feeds, recording.semantics)
     except HindstreamError as error:
         if not fails or FailsInJava.__name__ not in str(error):
             raise
@@ -141,19 +140,19 @@ def _run(recording: Recording, way: Callable[[Topology, _Types, Sequence[_Fed]],
     return sum(_same(*one, way.__name__) for one in _pairs(recording, building, outputs))
 
 
-def _each_alone(topology: Topology, types: _Types, feeds: Sequence[_Fed]) -> Outputs:
+def _each_alone(topology: Topology, types: _Types, feeds: Sequence[_Fed], semantics: Semantics) -> Outputs:
     """In memory, each record in a batch of its own."""
-    return _in_batches(topology, types, [[fed] for fed in feeds])
+    return _in_batches(topology, types, [[fed] for fed in feeds], semantics)
 
 
-def _in_one_batch(topology: Topology, types: _Types, feeds: Sequence[_Fed]) -> Outputs:
+def _in_one_batch(topology: Topology, types: _Types, feeds: Sequence[_Fed], semantics: Semantics) -> Outputs:
     """In memory, all records in one batch."""
-    return _in_batches(topology, types, [feeds])
+    return _in_batches(topology, types, [feeds], semantics)
 
 
-def _in_batches(topology: Topology, types: _Types, batches: Sequence[Sequence[_Fed]]) -> Outputs:
+def _in_batches(topology: Topology, types: _Types, batches: Sequence[Sequence[_Fed]], semantics: Semantics) -> Outputs:
     headers = [fed.headers for batch in batches for fed in batch]
-    flow = Flow(topology, types, _SEMANTICS, headers_of=headers.__getitem__)
+    flow = Flow(topology, types, semantics, headers_of=headers.__getitem__)
     outputs: Outputs = {}
     for batch in batches:
         for topic, rows in flow.process([Fed(*fed[:4]) for fed in batch]).items():
@@ -164,14 +163,14 @@ def _in_batches(topology: Topology, types: _Types, batches: Sequence[Sequence[_F
     return outputs
 
 
-def _in_slices(topology: Topology, types: _Types, feeds: Sequence[_Fed]) -> Outputs:
+def _in_slices(topology: Topology, types: _Types, feeds: Sequence[_Fed], semantics: Semantics) -> Outputs:
     """As a job, with files and stores on disk, each record in a slice of its own."""
-    return _driven(TopologyTestDriver(topology, semantics=_SEMANTICS), topology, types, feeds)
+    return _driven(TopologyTestDriver(topology, semantics=semantics), topology, types, feeds)
 
 
-def _setting_aside(topology: Topology, types: _Types, feeds: Sequence[_Fed]) -> Outputs:
+def _setting_aside(topology: Topology, types: _Types, feeds: Sequence[_Fed], semantics: Semantics) -> Outputs:
     """The same, and goes on where a function fails."""
-    driver = TopologyTestDriver(topology, semantics=_SEMANTICS, on_processing_error="quarantine")
+    driver = TopologyTestDriver(topology, semantics=semantics, on_processing_error="quarantine")
     return _driven(driver, topology, types, feeds)
 
 

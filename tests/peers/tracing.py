@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.kafka.java_runtime import executable
-from tests.kafka.maven import build
+from tests.kafka.maven import build, with_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,12 +55,15 @@ class Ran:
     error: str
 
 
-def test_classes() -> list[str]:
+def test_classes(version: str | None) -> list[str]:
     """The classes of the published test jars in which a test may make a driver, in alphabetical order.
 
     Those of an older release are among them if the newer one has published none of that name.
+
+    Args:
+        version: See `trace`.
     """
-    target = build(PROJECT)
+    target = _built(version)
     found: set[str] = set()
     for jar in (*(target / "lib").glob("kafka-streams-*-test.jar"), *(target / "older").glob("*.jar")):
         with zipfile.ZipFile(jar) as archive:
@@ -76,14 +79,19 @@ def _with_a_driver(archive: zipfile.ZipFile) -> Iterator[str]:
                 yield of_class
 
 
-def trace(classes: Sequence[str], folder: Path) -> None:
+def _built(version: str | None) -> Path:
+    return build(PROJECT if version is None else with_kafka(PROJECT, version))
+
+
+def trace(classes: Sequence[str], folder: Path, version: str | None = None) -> None:
     """Runs test classes; the folder has a recording of each driver then, and what `tests_of` reads.
 
     Args:
         classes: Their names.
         folder: An empty one.
+        version: Of the library that they run with; None: the one of the project's ``pom.xml``.
     """
-    target = build(PROJECT)
+    target = _built(version)
     agent = folder / "agent.jar"
     with zipfile.ZipFile(agent, "w") as archive:
         archive.writestr("META-INF/MANIFEST.MF", _MANIFEST)

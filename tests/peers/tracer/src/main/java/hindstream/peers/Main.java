@@ -3,11 +3,14 @@ package hindstream.peers;
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.PrintWriter;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import org.apache.kafka.common.utils.AppInfoParser;
+import java.util.Properties;
+import org.apache.kafka.streams.KafkaStreams;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.TestExecutionListener;
@@ -33,7 +36,13 @@ public final class Main {
   }
 
   static String kafka() {
-    return AppInfoParser.getVersion();
+    Properties told = new Properties();
+    try (InputStream file = KafkaStreams.class.getResourceAsStream("/kafka/kafka-streams-version.properties")) {
+      told.load(file);
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+    return told.getProperty("version");
   }
 
   /** The file of the next driver. */
