@@ -15,7 +15,9 @@ import pytest
 
 from hindstream.kafka import publish as publish_module
 from hindstream.kafka.publish import publish_to_kafka
+from hindstream.spark.phases import pipeline
 from statelib import Job, JsonSerde, KafkaTopic, Produced, StreamsBuilder
+from statelib.commits import NothingToDo
 from statelib.commits.layout import rollback_path
 from statelib.documents.upkeep import ROLLBACKS, Rollback
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
@@ -28,6 +30,7 @@ from statelib.topics.parquet.schema import HEADERS, TIMESTAMP, topic_schema
 from statelib.topics.partitioner import partition_for
 from tests.conftest import ROOT
 from tests.effort import one_in
+from tests.hindstream.spark import orders, orders_job
 from tests.kafka.cluster import Message
 
 if TYPE_CHECKING:
@@ -211,6 +214,29 @@ def test_killed_in_the_middle_nothing_is_twice(
     rest = publish(job_of(name), warehouse, cluster)
     assert 0 < rest <= 30
     assert sorted(sent(published(cluster, name)), key=str) == sorted(archived(warehouse), key=str)
+
+
+def test_a_run_that_failed_at_kafka_publishes_though_nothing_is_new(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    """A retry, such as Airflow's, has no slice left to replay. The topic must not wait for the next one."""
+    name = cluster.create_topic(unique, partitions=PARTITIONS)
+    settings = orders.make_settings(tmp_path, engine="local", kafka=dict(cluster.settings))
+    orders.archive_orders(settings, orders.orders())
+    totals = JsonSerde(pa.struct([("orders", pa.int64()), ("amount", pa.float64())]))
+    topic = KafkaTopic(name, TimeWindowedSerde(StringSerde(), orders.HOUR_MS), totals, orders_job.SINK)
+    job = replace(orders_job.job(), kafka_sinks=(topic,))
+
+    def fails(*_: object, **__: object) -> None:
+        raise ConnectionError("the broker is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publish_module, "produce", fails)
+        with pytest.raises(ConnectionError, match="the broker is gone"):
+            pipeline.run_slice(job, settings)
+    assert not published(cluster, name)
+    assert isinstance(pipeline.run_slice(job, settings), NothingToDo)
+    assert len(published(cluster, name)) == len(orders.published(settings)) > 0
 
 
 def test_of_two_publishers_one_wins(cluster: Cluster, warehouse: str, monkeypatch, unique: str) -> None:
