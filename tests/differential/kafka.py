@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from statelib.settings.semantics import semantics_of
 from tests.kafka.java import JavaProcess
 from tests.kafka.java_runtime import executable
 from tests.kafka.maven import build, with_kafka
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-    from statelib.settings.semantics import Semantics
     from tests.differential.program import Program
 
 PROJECT = Path(__file__).with_name("streams-driver")
@@ -63,7 +63,7 @@ class KafkaStreams:
     def __init__(self, folder: Path, version: str | None = None) -> None:
         self._folder = folder
         self._version = version
-        self.semantics: Semantics = "kafka-4.3" if (version or "").startswith("4.3.") else "kafka-4.4"
+        self.semantics = "kafka-4.4" if version is None else semantics_of(version)
 
     def __enter__(self) -> Self:
         target = build(PROJECT if self._version is None else with_kafka(PROJECT, self._version))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from statelib.settings.semantics import Rules, Semantics, rules_of
+from statelib.settings.semantics import Rules, Semantics, rules_of, semantics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,14 @@ def test_the_rules_of_each() -> None:
         "kafka-4.3": "kafka-4.3",
         "kafka-4.4": "kafka-4.3",
     }
+
+
+@pytest.mark.parametrize(
+    ("version", "semantics"),
+    [("3.9.1", "kafka-4.3"), ("4.3.0", "kafka-4.3"), ("4.4.0", "kafka-4.4"), ("5.0", "kafka-4.4")],
+)
+def test_a_version_of_kafka_streams_names_its_semantics(version: str, semantics: Semantics) -> None:
+    assert semantics_of(version) == semantics
 
 
 def test_no_code_asks_for_one_version_and_forgets_the_others() -> None:
