@@ -1,8 +1,9 @@
 """Mappers: how a topology computes a new key, value, id or timestamp, a whole batch at a time.
 
 A mapper sees a RecordBatch. For an operator on one stream its columns are ``key``, ``value``, ``timestamp`` and, if
-present, ``window_start``, ``window_end``, ``headers`` (`Batch.as_record_batch`). For a join they are ``key``, ``left``,
-``right``, ``timestamp``. A mapper has one of these forms:
+present, ``window_start``, ``window_end``, ``headers`` (`Batch.as_record_batch`); for one on a table ``key``, ``value``
+and the bounds of the window. For a join they are ``key``, ``left``, ``right``, ``timestamp``. A mapper has one of these
+forms:
 
 ``"dep_delay"``, ``"carrier.name"``, ``"key"``, ``"right.wind_speed"``
     A path. If its first name is a column, the path begins at that column, and further names are fields of it.
@@ -37,11 +38,11 @@ from statelib.calls import function_checked
 from statelib.calls.kinds import takes
 from statelib.columns.lists import parents_of
 from statelib.errors.counted import counted
-from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import defined_at, place_of_call
 from statelib.operators.mappers.code_identity import describe_function
 from statelib.operators.mappers.function_errors import Failing, all_that_fail, calling, first_that_fails
+from statelib.operators.mappers.missing import missing_column, missing_field
 from statelib.operators.mappers.python_values import column_of, items_of
 
 if TYPE_CHECKING:
@@ -123,21 +124,15 @@ class Path:
         """The column or field."""
         names = self.names if self.names[0] in columns.schema.names else ("value", *self.names)
         if names[0] not in columns.schema.names:
-            raise ConfigurationError(
-                f"there is no column {names[1]!r}",
-                next_step=did_you_mean(names[1], columns.schema.names, "one of:"),
-            )
+            raise missing_column(names[1], columns.schema)
         array = columns.column(names[0])
         if names[0] == "headers" and len(names) > 1:
             return _last_header(array, ".".join(names[1:]))
         for depth, name in enumerate(names[1:], start=1):
-            inside = [field.name for field in array.type] if pa.types.is_struct(array.type) else []
-            if name not in inside:
-                known = f"has the fields {', '.join(inside)}" if inside else f"is of type {array.type}"
-                raise ConfigurationError(
-                    f"there is no field {name!r}: {'.'.join(names[:depth])} {known}",
-                    next_step=did_you_mean(name, inside, "one of:") if inside else "fix the path",
-                )
+            if not pa.types.is_struct(array.type) or not array.type.get_all_field_indices(name):
+                if depth == 1 and names != self.names:
+                    raise missing_column(name, columns.schema)
+                raise missing_field(name, names[:depth], array.type)
             array = pc.struct_field(array, [name])
         return array
 
@@ -169,7 +164,7 @@ def _check_there(names: Sequence[str], columns: pa.RecordBatch) -> None:
                 f"there is no column {names[0]!r}", next_step=f'write pc.field("value", "{names[0]}")'
             )
     if names:
-        Path(tuple(names) if names[0] in columns.schema.names else ("value", *names)).map(columns)
+        Path(tuple(names)).map(columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

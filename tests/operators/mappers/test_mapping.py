@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import Operator, OperatorContext, OperatorSpec
 from statelib.operators.mappers.mapping import MapperLike, evaluate, mapper, per_record
+from statelib.operators.processors.definition import TransformerContext
 from statelib.operators.stateless.operator import Filter, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
@@ -123,6 +125,60 @@ def test_a_wrong_mapper_names_the_node(of: MapperLike, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message) as caught:
         mapped(of)
     assert caught.value.place["node"] == "NODE"
+
+
+STREAM = pa.RecordBatch.from_pydict({"key": ["a"], "value": [5], "timestamp": [3], "headers": pa.nulls(1, HEADER)})
+TABLE = STREAM.select(["key", "value"])
+OF_SOURCE = "process_values() can put it into the value: its context has record_metadata()"
+CONDITION = 'a text is a path; write a condition as an expression, such as pc.field("value", "amount") > 10'
+
+
+@pytest.mark.parametrize("name", ["timestamp", "headers", "topic", "partition", "offset"])
+@pytest.mark.parametrize("written", ["path", "nested", "expression", "argument"])
+def test_what_mappers_of_tables_do_not_see_is_told_with_the_columns_and_the_way(name: str, written: str) -> None:
+    of: dict[str, MapperLike] = {
+        "path": name,
+        "nested": {"field": f"{name}.x"},
+        "expression": pc.field(name) > 3,
+        "argument": per_record(str, pa.string(), name),
+    }
+    with pytest.raises(ConfigurationError) as raised:
+        mapped(of[written], TABLE)
+    assert raised.value.what == f"there is no field '{name}': value is of type int64; the columns are key, value"
+    assert raised.value.next_step == f"transform_values_with() can put it into the value: its context has {name}()"
+    assert hasattr(TransformerContext, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "step"),
+    [
+        ("offset", STREAM, f"{OF_SOURCE}.offset"),
+        (
+            "partition",
+            STREAM,
+            f"{OF_SOURCE}.partition",
+        ),
+        ("topic", STREAM, f"{OF_SOURCE}.topic"),
+        ("timestmap", STREAM, "did you mean timestamp?"),
+        ("x", STREAM, "one of: key, value, timestamp, headers"),
+        ("x", STREAM.select(["value", "timestamp"]), "one of: key, value, timestamp"),
+        ("headers", STREAM.select(["key", "value", "timestamp"]), "leave it out: these records have no headers"),
+        ("ts > 3", STREAM, CONDITION),
+        ("ts > 3.5", TABLE, CONDITION),
+        ("n == 1", COLUMNS, CONDITION),
+        ("m", COLUMNS, "one of: n, in, timestamp, key, value, window_start, window_end, headers"),
+        ("offset", STREAM.append_column("partition_time", pa.array([3])), "one of: .*partition_time"),
+        ("value.x", STREAM, 'it has no fields: write "value"'),
+        ("in.x.y", COLUMNS, 'it has no fields: write "value.in.x"'),
+    ],
+)
+def test_a_name_that_is_not_there_is_told_with_the_way_to_mend_it(
+    name: str, columns: pa.RecordBatch, step: str
+) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        mapped(name, columns)
+    told = raised.value.next_step or ""
+    assert told == step or ("*" in step and re.fullmatch(step, told))
 
 
 @pytest.mark.parametrize("of", ["", "a..b", {}, 5])
