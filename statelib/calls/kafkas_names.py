@@ -42,7 +42,7 @@ _NO_CONFIGS = (
 )
 _ONE_STORE = (
     "leave it out: a task keeps all its state in one store, in memory as far as it fits, and results do not depend on "
-    "where it is"
+    "where it is. In Kafka Streams they do in joins of two streams with null values, and with emit on window close"
 )
 _PYTHON_DATA = "leave it out: records hold Python data, and each store has serdes of its own"
 

@@ -12,9 +12,11 @@ _PARTITIONER = differs(
     "A mapper, which sees the number of partitions, too: [partitioners](operators/topics.md#custom-partitioners)",
 )
 _NO_CHANGELOG = differs("Accepted, and changes nothing: a replay keeps its state in checkpoints", None)
-_ONE_STORE = refused(
+IN_MEMORY = "[joins of two streams with null values, and emit on window close](semantics.md)"
+"""Where Kafka's stores in memory answer otherwise than those in RocksDB."""
+ONE_STORE = refused(
     "A task keeps all its state in one store, in memory as far as it fits, and beyond that on disk: results do not "
-    "depend on where it is"
+    f"depend on where it is. In Kafka Streams they do in {IN_MEMORY}"
 )
 
 OPTIONS = (
@@ -117,7 +119,7 @@ OPTIONS = (
     ),
     ClassAnswers(
         "kstream.Materialized$StoreType", None, "Where stores are: on disk or in memory.",
-        {"configure, keyValueStore, sessionStore, windowStore": refused(_ONE_STORE.text)}, kip=591,
+        {"configure, keyValueStore, sessionStore, windowStore": ONE_STORE}, kip=591,
     ),
     ClassAnswers(
         "kstream.Repartitioned", "Repartitioned", "Name and number of partitions of a repartition topic.",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from tests.completeness.answer import ClassAnswers, differs, refused, works
+from tests.completeness.answers.options import IN_MEMORY, ONE_STORE
 
 _ISOLATION = refused("Nobody reads a store while a transaction is open: readers see commits", kip=892)
 _OPTIONAL = "Accepted, and changes nothing: a replay keeps its state in checkpoints"
 _OF_CLIENTS = refused("Stores are those of `Stores`: the task opens, restores and commits them")
 _ITERATOR = "A Python iterator, which needs no closing"
 _BYTES = refused("Kafka's stores convert old formats with it; here each format has a codec that reads all versions")
-_DSL_SUPPLIERS = refused(
-    "A task keeps all its state in one store, in memory as far as it fits, and beyond that on disk: results do not "
-    "depend on where it is"
-)
+_LIKE_PERSISTENT = differs(f"Results are those with the persistent one. In Kafka Streams they are not in {IN_MEMORY}")
 _RANGE = "`{}`, where None is no bound"
 _EXPIRY = "Here {} are forgotten exactly at their retention, in Kafka with their segment."
 _DUPLICATES = differs("`fetch` of one window gives its last value; a processor's store cannot be handed over", "")
@@ -25,11 +23,12 @@ STORES = (
             "persistentTimestampedKeyValueStore, timestampedKeyValueStoreBuilder": works(kip=258),
             "persistentVersionedKeyValueStore, versionedKeyValueStoreBuilder": works(kip=889),
             "windowStoreBuilder": works(),
-            "inMemoryWindowStore, persistentWindowStore": works(),
+            "persistentWindowStore": works(),
+            "inMemoryWindowStore, inMemorySessionStore": _LIKE_PERSISTENT,
             "with retainDuplicates: inMemoryWindowStore, persistentWindowStore": _DUPLICATES,
             "with retainDuplicates: persistentTimestampedWindowStore": _DUPLICATES,
             "persistentTimestampedWindowStore, timestampedWindowStoreBuilder": works(kip=258),
-            "inMemorySessionStore, persistentSessionStore, sessionStoreBuilder": works(),
+            "persistentSessionStore, sessionStoreBuilder": works(),
             "lruMap": refused(),
             "persistentTimestampedKeyValueStoreWithHeaders": works(kip=1271),
             "timestampedKeyValueStoreWithHeadersBuilder": works(kip=1271),
@@ -257,10 +256,10 @@ STORES = (
     ),
     ClassAnswers(
         "state.DslStoreSuppliers", None, "Where the DSL's stores are.",
-        {"keyValueStore, windowStore, sessionStore, configure": _DSL_SUPPLIERS}, kip=954,
+        {"keyValueStore, windowStore, sessionStore, configure": ONE_STORE}, kip=954,
     ),
     *(
-        ClassAnswers(f"state.{name}", None, "One of them, or a part.", {"*": _DSL_SUPPLIERS}, kip=954)
+        ClassAnswers(f"state.{name}", None, "One of them, or a part.", {"*": ONE_STORE}, kip=954)
         for name in (
             "BuiltInDslStoreSuppliers", "BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers",
             "BuiltInDslStoreSuppliers$RocksDBDslStoreSuppliers", "DslKeyValueParams", "DslWindowParams",
