@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -142,9 +143,11 @@ def plan(
     Example: hindstream plan jobs/flights.py:job --until 2013-02-01T00:00Z
     """
     from hindstream.cli.replay.run import print_planned  # noqa: PLC0415
+    from hindstream.console.result_log import result_is_printed  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal), fork=fork)
-    planned = _run_phase("plan", job, given, None)
+    with nullcontext() if output == "json" else result_is_printed():
+        planned = _run_phase("plan", job, given, None)
     print_planned(planned, output)
 
 

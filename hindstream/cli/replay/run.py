@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,6 +12,7 @@ from rich.table import Table
 from hindstream.console.json_lines import print_json
 from hindstream.console.numbers import bytes_text, count_text, seconds_text, time_text
 from hindstream.console.output import standard_output
+from hindstream.console.result_log import result_is_printed
 from hindstream.report.documents import add_ledgers
 from hindstream.report.losses import losses
 from statelib.commits import NothingToDo
@@ -32,7 +34,8 @@ def run(job: Job, settings: Settings, output: Output) -> None:
     from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415 - a preview does without
 
     settings = beside_by_default(settings)
-    result = run_slice(job, settings)
+    with nullcontext() if output == "json" else result_is_printed():
+        result = run_slice(job, settings)
     if not isinstance(result, NothingToDo):
         write_beside(job.name, settings)
     if output == "json":

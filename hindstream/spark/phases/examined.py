@@ -129,7 +129,7 @@ def _error(
 
 def _page_of_run(job: Job, settings: Settings, audit: Audit) -> str | None:
     try:
-        return report.run(job, settings, audit.run_id)
+        return report.write(job, settings, audit.run_id)
     except (HindstreamError, ImportError) as error:  # the audit's failure is what has to be said
         _log.warning("%s: the report of run %s could not be written: %s", job.name, audit.run_id, error)
         return None

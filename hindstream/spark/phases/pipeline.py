@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -116,7 +119,8 @@ def _finish(job: Job, settings: Settings, head: int, *, with_report: bool) -> No
     publish.run(job, settings, made.run_id)
     maintain.run(job, settings, made.run_id)
     if with_report:
-        report.run(job, settings, made.run_id)
+        path = report.write(job, settings, made.run_id)
+        _log.info("%s: the report of run %s is %s", job.name, made.run_id, path)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -6,6 +6,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hindstream.console.result_log import result_log
 from hindstream.lineage.reported import published_late, reported
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.expectations.plan_time import check_expectations
@@ -69,7 +70,7 @@ def run(
     for record in planned.future_records:
         _log.warning("%s: %s. Next: %s", job.name, record, record.next_step)
     if isinstance(planned, NothingToDo):
-        _log.info("%s", planned)
+        result_log.info("%s", planned)
     else:
         for change in planned.evolution.changes if planned.evolution else ():
             _log.warning("%s: the topology has changed: %s", job.name, change)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
+from hindstream.console.result_log import result_log
 from hindstream.report.layout import reports_folder
 from hindstream.runs import find_plan, open_warehouse
 from hindstream.spark.phases import data_docs
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
-_log = logging.getLogger(__name__)
-
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
-    """Writes the report of a run, and that of the job anew.
+    """Writes the report of a run, by default of the newest, and that of the job anew.
 
     Returns:
         Where the run's report is: a path or URL.
@@ -30,17 +28,23 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
     Raises:
         ConfigurationError: There is no such run.
     """
+    plan = find_plan(open_warehouse(settings), job.name, run_id)
+    path = write(job, settings, plan.run_id)
+    result_log.info("%s: the report of run %s is %s", job.name, plan.run_id, path)
+    return path
+
+
+def write(job: Job, settings: Settings, run_id: str) -> str:
+    """Does what `run` does, and says nothing of it: for whoever says where the report is."""
     from hindstream.report.write import write_job_report, write_run_report  # noqa: PLC0415 - templates, for this phase alone
 
     warehouse = open_warehouse(settings)
-    plan = find_plan(warehouse, job.name, run_id)
-    path = warehouse.uri(str(write_run_report(warehouse, job, plan.run_id)))
+    path = warehouse.uri(str(write_run_report(warehouse, job, run_id)))
     write_job_report(warehouse, job)
     delete_if_dropped(warehouse, job.name, reports_folder(job.name))
-    audit = Runs(warehouse, job.name).audit(plan.run_id)
+    audit = Runs(warehouse, job.name).audit(run_id)
     if settings.data_docs == "report" and audit is not None and audit.success:
         data_docs.write_if_missing(warehouse, job.name, audit)
-    _log.info("%s: the report of run %s is %s", job.name, plan.run_id, path)
     return path
 
 

@@ -122,6 +122,31 @@ def test_the_command_says_it_all(pipeline, tmp_path) -> None:
     assert not (tmp_path / "warehouse" / "jobs").exists()
 
 
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_what_came_of_it_is_said_once(pipeline, tmp_path, options) -> None:
+    del pipeline
+    (tmp_path / "job.py").write_text(JOB % "key")
+    run = (*options, "run", "job.py:job", "--engine", "local", "--set", "data_docs=failed")
+    first, again = (hindstream(*run, cwd=tmp_path) for _ in range(2))
+    planned = hindstream(*options, "plan", "job.py:job", cwd=tmp_path)
+    assert (first.returncode, again.returncode, planned.returncode) == (0, 0, 0), first.stderr
+    assert first.stdout.startswith("Report: ")
+    assert (first.stdout + first.stderr).count("00000001-1.html") == 1
+    for told in (again, planned):
+        assert told.stdout.strip() == "kept: nothing new since commit 1; nothing was changed"
+        assert (told.stdout + told.stderr).count("nothing new") == 1
+    assert ("is commit 1" in first.stderr) == (not options)
+
+
+def test_the_log_says_all_of_it_where_the_result_is_for_a_program(pipeline, tmp_path) -> None:
+    del pipeline
+    (tmp_path / "job.py").write_text(JOB % "key")
+    run = ("run", "job.py:job", "--engine", "local", "--set", "data_docs=failed", "--output", "json")
+    first, again = (hindstream(*run, cwd=tmp_path) for _ in range(2))
+    assert json.loads(first.stdout)["report"] in first.stderr
+    assert json.loads(again.stdout)["message"] in again.stderr
+
+
 @pytest.mark.parametrize(("column", "problems"), [("key", 0), ("keys", 1)])
 def test_a_program_gets_all_of_it(pipeline, settings, tmp_path, capsys, column, problems) -> None:
     (tmp_path / "job.py").write_text(JOB % column)
