@@ -4,7 +4,7 @@
     python -m tests.campaigns long [PYTEST ARGS...]          the tests that a plain run leaves out
     python -m tests.campaigns invariance [RUNS] [RECORDS]    the whole surface over new records, cut in every way
     python -m tests.campaigns differential [--programs N]    random topologies, here and in Kafka Streams' test driver
-    python -m tests.campaigns peers [--only WORD]            Kafka Streams' own tests, traced, and done here
+    python -m tests.campaigns peers [--kafka VERSION]        Kafka Streams' own tests, traced, and done here
     python -m tests.campaigns faults [--seed S] [--quick]    every fault that state must survive, exactly once
     python -m tests.campaigns placement [--seed S]           a cluster with a gigabyte of state, hosts lost and added
     python -m tests.campaigns airflow-chaos [--slices N]     a real Airflow whose tasks and servers are killed at random

@@ -22,7 +22,9 @@ record that comes out, or reaches a processor of the test, must be the same: key
 So must the text of `describe()`.
 
 The classes are those of the jars of Kafka 4.3.0 and, where it publishes none of that name, of 3.9.1: the tests of joins
-that later releases keep to themselves. All of them run with the library of 4.3.0.
+that later releases keep to themselves. All of them run with the library of 4.3.0. `--kafka 4.4.0` runs them with that
+of 4.4.0, which has published no tests and has lost internals that 361 of these use: 1,344 cases, of which 882 agree
+record for record and 346 by their text, 116 cannot be expressed, and none differs (November 2026).
 
 A *case* is a driver, or a topology that a test only describes. Each is run in two ways, record by record and in one
 batch, with `kafka-4.3`; `--by-slices` adds a job with a slice for each record. Drivers run without record caches, of
