@@ -10,6 +10,7 @@ whole file and rename it, so they do no harm.
 from __future__ import annotations
 
 import functools
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,7 +39,7 @@ from statelib.kernels.signatures import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -82,7 +83,26 @@ class Kernel:
         from statelib.kernels.numba_types import dispatcher_of  # noqa: PLC0415 - numba: half a second
 
         with _lock:
-            return self.__dict__.get("dispatcher") or dispatcher_of(self)
+            if "dispatcher" in self.__dict__:
+                return self.__dict__["dispatcher"]
+            made = dispatcher_of(self)
+            if made.stats.cache_misses:
+                for listener in _listeners:
+                    listener()
+            return made
+
+
+_listeners: list[Callable[[], object]] = []
+
+
+@contextmanager
+def compiling_told(listener: Callable[[], object]) -> Iterator[None]:
+    """Calls ``listener`` meanwhile whenever a kernel has been compiled whose code was not kept: others may follow."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 KERNELS: list[Kernel] = []

@@ -9,16 +9,19 @@ import sys
 import time
 import traceback
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hindstream.console.progress import Progress
 from hindstream.runs import now_ms
+from hindstream.spark.session.compiling import COMPILING
 from hindstream.spark.tasks.unforeseen import unforeseen
 from statelib.errors.kinds import HindstreamError, RetryableError
+from statelib.kernels.compiled import compiling_told
 from statelib.task import kept, run_circle, run_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from statelib.documents.manifests import TaskOutcome
     from statelib.job.job import Job
@@ -44,16 +47,29 @@ def replay_here(job: Job, stages: Stages) -> list[TaskOutcome]:
 
     def run_stage(stage: Sequence[SubTopology], works: list[TaskWork]) -> list[TaskOutcome]:
         name = f"{job.name}, {stages.name_of(stage)}"
-        with Progress(name, sum(work.records for work in works)) as progress:
+        with _shown(name, sum(work.records for work in works)) as advance:
             if stage[0].returning:
-                return _outcomes(works, nonce, progress, run_circle) if works else []
+                return _outcomes(works, nonce, advance, run_circle) if works else []
             return [
                 outcome
                 for n, work in enumerate(works)
-                for outcome in _outcomes([work], f"{nonce}-{n}", progress, _run_alone)
+                for outcome in _outcomes([work], f"{nonce}-{n}", advance, _run_alone)
             ]
 
     return stages.outcomes(run_stage)
+
+
+@contextmanager
+def _shown(name: str, records: int) -> Iterator[Callable[[int], None]]:
+    """Shows how far a stage is, and why it stands still; gives what is told of each so many records."""
+    with Progress(name, records) as progress:
+
+        def advance(count: int) -> None:
+            progress.label(name)
+            progress.advance(count)
+
+        with compiling_told(lambda: progress.label(f"{name}, {COMPILING}")):
+            yield advance
 
 
 def _run_alone(works: Sequence[TaskWork], **how: Any) -> list[TaskOutcome]:
@@ -61,7 +77,7 @@ def _run_alone(works: Sequence[TaskWork], **how: Any) -> list[TaskOutcome]:
 
 
 def _outcomes(
-    works: Sequence[TaskWork], name: str, progress: Progress, run: Callable[..., list[TaskOutcome]]
+    works: Sequence[TaskWork], name: str, advance: Callable[[int], None], run: Callable[..., list[TaskOutcome]]
 ) -> list[TaskOutcome]:
     """What some tasks make, one or those of a circle."""
     first = works[0]
@@ -73,7 +89,7 @@ def _outcomes(
                 attempt=f"{name}-{attempt}-{os.getpid()}",
                 clock=time.perf_counter,
                 host=socket.gethostname(),
-                told=progress.advance,
+                told=advance,
             )
         except RetryableError as error:
             if attempt == _ATTEMPTS:

@@ -7,6 +7,7 @@ can share. Spark starts it by its name, the setting ``spark.python.daemon.module
 from __future__ import annotations
 
 from hindstream.garbage import collect_seldom
+from hindstream.spark.session.compiling import marked
 from hindstream.spark.session.imports import importing
 
 with importing():
@@ -15,7 +16,8 @@ with importing():
     import statelib.task  # noqa: F401
     from statelib.kernels.compiled import load_kernels
 
-    load_kernels()
+    with marked():
+        load_kernels()
 
 if __name__ == "__main__":
     collect_seldom()  # as do the workers, which are forks

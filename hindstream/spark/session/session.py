@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
+from hindstream.spark.session.compiling import mark_option
 from hindstream.spark.session.java import find_java
 from hindstream.spark.session.start import check_local_dirs, start_error
 from statelib.errors.kinds import ConfigurationError
@@ -193,7 +194,7 @@ def _launch_options(settings: Settings) -> dict[str, str]:
     threads = _threads(local["threads"])
     failures = local["failures"] or settings.spark_conf.get(_MAX_FAILURES) or DEFAULT_MAX_FAILURES
     scratch = Path(tempfile.gettempdir()) / f"hindstream-spark-{os.getuid()}"
-    return quick_start("driver") | {
+    return quick_start("driver") | mark_option(scratch) | {
         "spark.pyspark.python": sys.executable,
         "spark.master": f"local[{threads},{failures}]",  # a plain local[n] never retries a task
         "spark.driver.host": "127.0.0.1",

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Self
 
 from hindstream.console.progress import Progress
+from hindstream.spark.session.compiling import COMPILING, mark_of
 from hindstream.spark.tasks.locations import cancel_group
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class StageProgress:
         self._told = told
         total, unit = (tasks, "tasks") if told is None else (records, "records")
         self._progress = Progress(name, total, unit=unit)
+        self._name = name
+        self._compiling = mark_of(context)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"progress of {name}", daemon=True)
 
@@ -69,6 +72,8 @@ class StageProgress:
             if self._has_failed():
                 cancel_group(self._context, self._group)
                 return
+            is_compiling = self._compiling is not None and self._compiling.exists()
+            self._progress.label(f"{self._name}, {COMPILING}" if is_compiling else self._name)
             self._progress.update(self._completed() if self._told is None else self._told.records())
 
     def _completed(self) -> int:

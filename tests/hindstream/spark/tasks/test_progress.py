@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
+from hindstream.console.progress import Progress
+from hindstream.spark.session.compiling import COMPILING
 from hindstream.spark.tasks.progress import StageProgress
 from hindstream.spark.tasks.told import Listener, Told, tell, telling
 from tests.terminal import opened_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -48,6 +51,23 @@ def test_tasks_tell_of_their_records_while_they_run(spark: SparkSession) -> None
                 stranger.sendto(message, (listener.host, listener.port))
         time.sleep(0.05)
         assert told.records() == 600
+
+
+def test_a_stage_says_while_operators_are_compiled(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "compiling"
+    monkeypatch.setattr("hindstream.spark.tasks.progress.mark_of", lambda _: mark)
+    labels: list[str] = []
+    monkeypatch.setattr(Progress, "label", lambda _, text: labels.append(text))
+    mark.touch()
+    with StageProgress(spark.sparkContext, "a-group", "stage", tasks=2, has_failed=lambda: False):
+        for expected in (f"stage, {COMPILING}", "stage"):
+            waits_until = time.monotonic() + 20
+            while labels[-1:] != [expected] and time.monotonic() < waits_until:
+                time.sleep(0.01)
+            assert labels[-1:] == [expected]
+            mark.unlink(missing_ok=True)
 
 
 def test_where_nobody_listens_nothing_is_told() -> None:
