@@ -178,7 +178,7 @@ def test_what_is_imported_when_the_job_is_made_lies_beside_it_too(tmp_path: Path
         ({"job": "import sys\nsys.exit(3)\n"}, "SystemExit: 3", ("job.py", 2)),
         ({"job": "import json\n\njson.loads('{')\n"}, "JSONDecodeError", ("job.py", 3)),
         ({"job": "from statelib import Job\nJob('a b', None)\n"}, "not None", ("job.py", 2)),
-        ({"job": FILE.replace('"in"', '""')}, "name", ("job.py", 7)),
+        ({"job": FILE.replace('"in"', '""')}, "name", ("job.py", 6)),
     ],
 )
 def test_an_error_of_the_file_has_its_line(
