@@ -109,26 +109,29 @@ def _types_of(
 
 def _check_told(sink: Sink, told: pa.Schema, written: pa.Schema) -> None:
     """Refuses serdes that tell other types than those of what is written."""
-    for name in ("key", "value"):
-        if told.field(name).type != written.field(name).type:
-            raise ConfigurationError(
-                f"{sink.topic} is read with {name}s of type {told.field(name).type}, and {name}s of type"
-                f" {written.field(name).type} are written to it",
-                node=sink.name,
-                next_step="read the topic with the serdes of what is written",
-            )
+    if name := _of_other_type(told, written):
+        raise ConfigurationError(
+            f"{sink.topic} is read with {name}s of type {told.field(name).type}, and {name}s of type"
+            f" {written.field(name).type} are written to it",
+            node=sink.name,
+            next_step="read the topic with the serdes of what is written",
+        )
 
 
 def _check_settled(sink: Sink, before: pa.Schema, now: pa.Schema) -> None:
     """Refuses a circle whose records have other types each time that they come back."""
-    for name in ("key", "value"):
-        if before.field(name).type != now.field(name).type:
-            raise ConfigurationError(
-                f"what comes back through {sink.topic} has other types each time: its {name}s are"
-                f" {before.field(name).type}, then {now.field(name).type}",
-                node=sink.name,
-                next_step="bring them to one type with map() before the circle closes",
-            )
+    if name := _of_other_type(before, now):
+        raise ConfigurationError(
+            f"what comes back through {sink.topic} has other types each time: its {name}s are"
+            f" {before.field(name).type}, then {now.field(name).type}",
+            node=sink.name,
+            next_step="bring them to one type with map() before the circle closes",
+        )
+
+
+def _of_other_type(one: pa.Schema, other: pa.Schema) -> str | None:
+    """``key`` or ``value``, if that has not the same type in both."""
+    return next((name for name in ("key", "value") if one.field(name).type != other.field(name).type), None)
 
 
 def _in_passes(topology: Topology, topics: dict[str, pa.Schema], told: dict[str, pa.Schema]) -> Iterator[SubTopology]:
