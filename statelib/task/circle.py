@@ -6,7 +6,7 @@ record with the smallest order time is taken up, of equal ones that of the first
 within the circle, until nothing is left. Of several records that wait, the one with the smallest timestamp is next, of
 equal ones that which was written first, as Kafka Streams chooses among the heads of a task's partitions.
 
-Then come the calls of custom processors by the wall clock, which has come to the record's timestamp
+Then come the callbacks of custom processors by the wall clock, which has come to the record's timestamp
 (`statelib.task.wall_clock`), and what these cause.
 
 So the order depends on the records alone: not on slices, batches or where the tasks run. It is that of Kafka's test
@@ -99,7 +99,7 @@ class _Member:
         self.take_up(*self.task.inputs.passed_on(source, rows))
 
     def call(self) -> bool:
-        """Makes the calls that have waited for this; whether there were any."""
+        """Makes the callbacks that have waited for this; whether there were any."""
         self.phases.begin()
         with told_of(self.work, self.task):
             return self.task.call(self.phases)
@@ -171,7 +171,7 @@ class _PassedOn:
                         queue.append(_Waiting(timestamp, next(self._numbers), rows.slice(row, 1)))
 
     def call(self, cause: _Member) -> None:
-        """Lets the tasks make the calls that have waited, and take up all that comes of them."""
+        """Lets the tasks make the callbacks that have waited, and take up all that comes of them."""
         called = [member.call() for member in self.members]
         if any(called):
             self.settle(cause)

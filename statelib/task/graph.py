@@ -208,7 +208,7 @@ class Graph:
         return self._process(parts, ranks, uptake, sealed or {})
 
     def call(self, nothing: Sequence[Records], uptake: Uptake) -> dict[str, Batch]:
-        """What reaches the sinks of scheduled calls that come due behind all that the last record has caused.
+        """What reaches the sinks of callbacks that are due behind all that the last record has caused.
 
         Args:
             nothing: No records, of the types of each source.

@@ -202,7 +202,6 @@ class RunningTask:
         }
         self._order_time = NO_TIMESTAMP
         self._wall_clock = None if passed_on is None else HeldWallClock(self.graph.operators.values())
-        self._last: tuple[Merged, Uptake] | None = None
         self._ending = ExitStack()
 
     def __enter__(self) -> Self:
@@ -232,7 +231,8 @@ class RunningTask:
         phases.end("process")
         self._deliver_all(arrived, merged, uptake)
         phases.end("write")
-        self._last = merged, uptake
+        if self._wall_clock is not None:
+            self._wall_clock.last = merged, uptake
         step("task.batch-processed")
         if self.graph.memory_bytes() > self.state.working_set_bytes:
             release_freed_memory()
@@ -244,24 +244,26 @@ class RunningTask:
         self._order_time = merged.last_order_time
 
     def call(self, phases: Phases) -> bool:
-        """Makes the calls that have waited until all that a record of the circle causes was taken up.
+        """Makes the callbacks that have waited until all that a record of the circle causes was taken up.
 
         Returns:
-            Whether there were any. Where nothing was taken up since, none are made.
+            Whether there were any. Where nothing was taken up since, there are none.
         """
-        last, self._last = self._last, None
-        if last is None or self._wall_clock is None or not self._wall_clock.holds_calls(self._clock.stream_time):
+        clock = self._wall_clock
+        if clock is None or (last := clock.due(self._clock.stream_time)) is None:
             return False
-        with self._wall_clock.going():
-            arrived = self.graph.call(self.inputs.nothing, last[1])
+        merged, uptake = last
+        with clock.going():
+            arrived = self.graph.call(self.inputs.nothing, uptake)
         phases.end("process")
-        self._deliver_all(arrived, *last)
+        self._deliver_all(arrived, merged, uptake)
         phases.end("write")
         return True
 
     def settled(self) -> None:
-        """All that a record has caused, calls included, has been taken up."""
-        self._last = None
+        """All that a record of the circle has caused, callbacks included, has been taken up."""
+        if self._wall_clock is not None:
+            self._wall_clock.last = None
 
     def finish(self, phases: Phases, host: str) -> TaskOutcome:
         """What was made, when all has been taken up."""

@@ -15,26 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from statelib.operators.base import Operator
+    from statelib.records.batch import Uptake
+    from statelib.task.merge import Merged
 
 
 class HeldWallClock:
-    """Puts off the calls of custom processors by the wall clock.
+    """Puts off the callbacks of custom processors by the wall clock.
 
     Args:
         operators: All of the task.
+
+    Attributes:
+        last: What the task has taken up last; None: nothing since the circle came to rest.
     """
 
     def __init__(self, operators: Iterable[Operator]) -> None:
+        self.last: tuple[Merged, Uptake] | None = None
         self._queues = [one.scheduler.queue for one in operators if isinstance(one, ProcessOperator)]
         self._hold(holds=True)
 
-    def holds_calls(self, now_ms: int) -> bool:
-        """Whether any has been put off that is due at a time."""
-        return any(queue.is_held(now_ms) for queue in self._queues)
+    def due(self, now_ms: int) -> tuple[Merged, Uptake] | None:
+        """What was taken up last, behind which callbacks are due at a time; None: none are, or nothing was taken up."""
+        last, self.last = self.last, None
+        return last if any(queue.is_held(now_ms) for queue in self._queues) else None
 
     @contextmanager
     def going(self) -> Iterator[None]:
-        """Makes the calls that are due meanwhile."""
+        """Lets callbacks that are due be called meanwhile."""
         self._hold(holds=False)
         yield
         self._hold(holds=True)

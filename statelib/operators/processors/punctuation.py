@@ -138,7 +138,7 @@ class PunctuationQueue:
     """The schedules of one processor in one task, or of several that share a store.
 
     Attributes:
-        holds_wall_clock: Whether no call by the wall clock is due for now.
+        holds_wall_clock: Whether callbacks by the wall clock have to wait.
     """
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class PunctuationQueue:
         return min((time for time in due if time is not None), default=None)
 
     def is_held(self, now_ms: int) -> bool:
-        """Whether a call by the wall clock would be due if that were not held."""
+        """Whether a callback by the wall clock is due at a time, and has to wait."""
         due_ms = self._by_wall_clock.next_due_ms
         return self.holds_wall_clock and due_ms is not None and due_ms <= now_ms
 
