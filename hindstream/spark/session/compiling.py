@@ -36,8 +36,11 @@ def mark_of(context: SparkContext) -> Path | None:
 
 @contextmanager
 def marked() -> Iterator[None]:
-    """Around what loads the operators' code: makes the file when some of it has to be compiled."""
-    file = os.environ.get(_VARIABLE)
+    """Around what loads the operators' code: makes the file when some of it has to be compiled.
+
+    The variable is gone then: what runs in a worker may read settings, and this is none.
+    """
+    file = os.environ.pop(_VARIABLE, None)
     if file is None:
         yield
         return

@@ -13,6 +13,7 @@ from hindstream.spark.phases import replay_here
 from hindstream.spark.session.compiling import COMPILING, mark_option, marked
 from statelib.kernels import compiled
 from statelib.kernels.compiled import Int64s, Kernel, i64
+from statelib.settings.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,13 +38,14 @@ def test_the_process_that_workers_are_forked_from_says_it_by_a_file(
 ) -> None:
     ((option, file),) = mark_option(tmp_path / "scratch").items()
     assert file.endswith(f"compiling-{os.getpid()}")
-    monkeypatch.setenv(option.removeprefix("spark.executorEnv."), file)
     for is_compiled in (True, False):
+        monkeypatch.setenv(option.removeprefix("spark.executorEnv."), file)
         with marked():
             assert not Path(file).exists()
             assert run_kernel() == 7
             assert Path(file).exists() == is_compiled
         assert not Path(file).exists()
+        assert load_settings(), "workers read settings, and the variable is none"
 
 
 def test_whoever_is_not_told_of_a_file_makes_none(run_kernel: Callable[[], object], tmp_path: Path) -> None:
