@@ -24,10 +24,11 @@ from hindstream.airflow.arguments import check_names_of, check_reference, check_
 from hindstream.airflow.assets import alias_as_outlet, published_topics, source_assets, tell
 from hindstream.airflow.intervals import EARLIER, check_earlier, check_parameters, default_earlier, interval_of
 from hindstream.airflow.links import DataDocsLink, RunReportLink, pages
-from hindstream.airflow.runner import GIVEN_BY, Runner, located
+from hindstream.airflow.runner import Runner, located
 from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode, connected_cluster
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError, HindstreamError
+from statelib.settings.value_sources import TASK_ARGUMENTS
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -154,7 +155,7 @@ class _SliceOperator(HindstreamOperator):
         earlier = self.before_interval or default_earlier(context["dag"].timetable)
 
         def checked(job: Job, settings: Settings) -> Any:
-            _check_earlier(earlier, GIVEN_BY)
+            _check_earlier(earlier, TASK_ARGUMENTS)
             if start_ms is not None and earlier == "refuse":
                 check_earlier(context, job, settings, start_ms)
             return do(job, settings)

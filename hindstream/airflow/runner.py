@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
-GIVEN_BY = "arguments of the task"
-"""What has given the settings of a task, or its connection: for errors."""
-
 
 @dataclass(frozen=True, slots=True)
 class Runner:
@@ -49,11 +46,12 @@ class Runner:
         from statelib.errors.kinds import HindstreamError, RetryableError  # noqa: PLC0415
         from statelib.job.job import load_job  # noqa: PLC0415
         from statelib.settings.settings import load_settings  # noqa: PLC0415
+        from statelib.settings.value_sources import TASK_ARGUMENTS  # noqa: PLC0415
 
         file = None if self.config is None else Path(self.config)
         try:
             with connected(self.conn_id, self.settings) as under:
-                found = load_settings({**under, **settings}, file=file, given_by=GIVEN_BY)
+                found = load_settings({**under, **settings}, file=file, given_by=TASK_ARGUMENTS)
                 with task_as_parent(found):
                     return do(load_job(located(self.job), fork=found.fork), found)
         except RetryableError:

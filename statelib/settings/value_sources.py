@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PREFIX = "HINDSTREAM_"
 FILE_NAME = "hindstream.toml"
 COMMAND_LINE = "command line"
+TASK_ARGUMENTS = "arguments of the task"
+"""What has given settings, for errors: a command, or the task of a scheduler."""
 
 NOT_SETTINGS = frozenset({
     "HINDSTREAM_AIRFLOW_HOME", "HINDSTREAM_CONFIG", "HINDSTREAM_JAVA", "HINDSTREAM_PYTHON", "HINDSTREAM_TEST_WORKERS",

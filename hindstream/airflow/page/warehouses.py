@@ -14,10 +14,10 @@ from airflow.sdk.exceptions import AirflowException
 
 from hindstream.airflow.connections import settings_of, store_environment, under
 from hindstream.airflow.probe import QUICK
-from hindstream.airflow.runner import GIVEN_BY
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
 from statelib.settings.storage_options import STORE_PREFIXES
+from statelib.settings.value_sources import TASK_ARGUMENTS
 from statelib.storage.objects import local_directory
 from statelib.storage.storage import Storage
 
@@ -33,7 +33,7 @@ def open_warehouse(dag_id: str, fields: Fields) -> Storage:
     """
     found, credentials = _connected(dag_id, fields.conn_id)
     file = None if fields.config is None else Path(fields.config)
-    settings = load_settings({**QUICK, **under(found, fields.settings)}, file=file, given_by=GIVEN_BY)
+    settings = load_settings({**QUICK, **under(found, fields.settings)}, file=file, given_by=TASK_ARGUMENTS)
     directory = local_directory(settings.warehouse)
     if directory is not None and not directory.is_dir():
         step = (

@@ -29,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from statelib.errors.kinds import HindstreamError  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
     from statelib.settings.settings import load_settings  # noqa: PLC0415
+    from statelib.settings.value_sources import TASK_ARGUMENTS  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("job", "name", "run", "settings"):
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     for library in ("py4j", "great_expectations"):
         logging.getLogger(library).setLevel(logging.ERROR)
-    settings = load_settings(json.loads(given.settings), given_by="arguments of the task")
+    settings = load_settings(json.loads(given.settings), given_by=TASK_ARGUMENTS)
     submissions = Submissions(open_warehouse(settings), given.name, given.run, given.phase)
     try:
         with exhaustion_told():
