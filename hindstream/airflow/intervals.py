@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowRescheduleException
 
 from statelib.errors.counted import counted
-from statelib.errors.did_you_mean import next_to
+from statelib.errors.did_you_mean import did_you_mean, next_to
 from statelib.errors.kinds import ConfigurationError, FencedError
 
 if TYPE_CHECKING:
@@ -84,6 +84,17 @@ def check_parameters(context: Context) -> None:
         if name not in params and (step := next_to(name, of_slice)):
             dag_id = context["ti"].dag_id
             raise ConfigurationError(f"runs of the DAG have no parameter {name}", dag=dag_id, next_step=step)
+
+
+def check_before_interval(choice: object, place: str) -> None:
+    """Refuses what is none of `EARLIER`; ``place``: where it was given, for the error.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if choice not in EARLIER:
+        step = did_you_mean(str(choice), EARLIER, "give")
+        raise ConfigurationError(f"before_interval cannot be {choice!r}", place=place, next_step=step)
 
 
 def check_earlier(context: Context, job: Job, settings: Settings, start_ms: int) -> None:

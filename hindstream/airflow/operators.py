@@ -22,12 +22,17 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from hindstream.airflow.arguments import check_names_of, check_reference, check_settings_of_task, is_template
 from hindstream.airflow.assets import alias_as_outlet, published_topics, source_assets, tell
-from hindstream.airflow.intervals import EARLIER, check_earlier, check_parameters, default_earlier, interval_of
+from hindstream.airflow.intervals import (
+    check_before_interval,
+    check_earlier,
+    check_parameters,
+    default_earlier,
+    interval_of,
+)
 from hindstream.airflow.links import DataDocsLink, RunReportLink, pages
 from hindstream.airflow.runner import Runner, located
 from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode, connected_cluster
-from statelib.errors.did_you_mean import did_you_mean
-from statelib.errors.kinds import ConfigurationError, HindstreamError
+from statelib.errors.kinds import HindstreamError
 from statelib.settings.value_sources import TASK_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -142,7 +147,7 @@ class _SliceOperator(HindstreamOperator):
         ends = {"until": None if until in {ALL, *_OF_INTERVAL} else until, "end_of_input": end_of_input}
         check_settings_of_task({name: value for name, value in ends.items() if value != "hold"}, place)
         if not is_template(before_interval):
-            _check_earlier(before_interval, place)
+            check_before_interval(before_interval, place)
         self.until = until
         self.end_of_input = end_of_input
         self.before_interval = before_interval
@@ -155,7 +160,7 @@ class _SliceOperator(HindstreamOperator):
         earlier = self.before_interval or default_earlier(context["dag"].timetable)
 
         def checked(job: Job, settings: Settings) -> Any:
-            _check_earlier(earlier, TASK_ARGUMENTS)
+            check_before_interval(earlier, TASK_ARGUMENTS)
             if start_ms is not None and earlier == "refuse":
                 check_earlier(context, job, settings, start_ms)
             return do(job, settings)
@@ -376,12 +381,6 @@ PHASES: dict[str, type[_PhaseOperator]] = {
     )
 }
 """The phases behind the plan, in order."""
-
-
-def _check_earlier(earlier: object, place: str) -> None:
-    if earlier not in EARLIER:
-        step = did_you_mean(str(earlier), EARLIER, "give")
-        raise ConfigurationError(f"before_interval cannot be {earlier!r}", place=place, next_step=step)
 
 
 def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], Any]:
