@@ -190,7 +190,7 @@ class HindstreamRepairOperator(HindstreamOperator):
             from hindstream.trials.repairs import publish_repair  # noqa: PLC0415 - parsing a DAG file must stay quick
             from hindstream.trials.sentences import repaired_told  # noqa: PLC0415
 
-            done = publish_repair(job.name, self.fork, settings, end_ms=_time_of("end", self.end))
+            done = publish_repair(job, self.fork, settings, end_ms=_time_of("end", self.end))
             _log.info("%s", repaired_told(done))
             tell(context, self.sinks, published_topics(job, settings, done.commit.run_id))
             return done.commit.run_id

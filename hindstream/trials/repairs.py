@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hindstream.console.keys import keys_of
 from hindstream.lineage.reported import change_told
 from hindstream.runs import now_ms, open_warehouse
+from hindstream.spark.phases import publish
 from statelib.columns.times import LAST_TIME_MS
 from statelib.commits.standing import standing_commit
 from statelib.commits.versions.trials import plan_interval, plan_trial
@@ -97,18 +98,18 @@ def check_keys(warehouse: Storage, job: str, fork: str, keys: Sequence[str]) -> 
 
 
 def publish_repair(
-    job: str, fork: str, settings: Settings, *, end_ms: int | None = None, supersede: bool = False
+    job: Job, fork: str, settings: Settings, *, end_ms: int | None = None, supersede: bool = False
 ) -> Repaired:
-    """Makes the fork's answers the job's: see `statelib.repair.repair.repair`. A repeat changes nothing.
+    """Makes the fork's answers the job's, in topics of Kafka and tables of Iceberg too. A repeat changes nothing.
 
     Raises:
-        HindstreamError: See there.
+        HindstreamError: See `statelib.repair.repair.repair` and `hindstream.spark.phases.publish.run`.
     """
     warehouse, began_ms = open_warehouse(settings), now_ms()
     with _scratch() as resources:
         done = repair(
             warehouse,
-            job,
+            job.name,
             fork,
             resources,
             attempt=uuid.uuid4().hex[:16],
@@ -117,6 +118,7 @@ def publish_repair(
             end_ms=end_ms,
         )
     change_told(done.commit, settings, began_ms)
+    publish.run(job, settings, done.commit.run_id)
     return done
 
 

@@ -92,6 +92,6 @@ def repair_job(wanted: Wanted, asked: Asked, settings: Settings, *, output: Outp
         question = f"Let {corrected.name} take the state of B, and publish these differences?"
         if not wanted.yes and not typer.confirm(question, err=True):
             raise typer.Exit(1)
-        done = publish_repair(corrected.name, wanted.fork, settings, end_ms=end_ms, supersede=wanted.supersede)
+        done = publish_repair(corrected, wanted.fork, settings, end_ms=end_ms, supersede=wanted.supersede)
         out.say(repaired_told(done))
         out.result({"job": corrected.name, "commit": done.commit.commit, "records": done.records})

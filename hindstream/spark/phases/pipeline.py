@@ -108,15 +108,17 @@ def run_slice(
 
 
 def _finish(job: Job, settings: Settings, head: int, *, with_report: bool) -> None:
-    """Publishes, maintains and reports the run of the newest commit, if it has failed or was killed behind the commit.
+    """Does what the newest commit has left: its run has failed behind it, or it was made by no run, as a rollback is.
 
     The plan has seen to it that the sinks' archives lack nothing. Topics of Kafka and tables of Iceberg may.
     """
     warehouse = open_warehouse(settings)
     made = CommitLog(warehouse, job.name).read(head) if head else None
-    if made is None or made.instead_of_replay or warehouse.exists(report_path(job.name, made.run_id)):
+    if made is None or warehouse.exists(report_path(job.name, made.run_id)):
         return
     publish.run(job, settings, made.run_id)
+    if made.instead_of_replay:
+        return
     maintain.run(job, settings, made.run_id)
     if with_report:
         path = report.write(job, settings, made.run_id)

@@ -25,9 +25,11 @@ from statelib.commits.layout import CommitLog
 from statelib.commits.versions.drop_fork import drop_fork
 from statelib.commits.versions.fork import fork
 from statelib.commits.versions.sink_history import sink_history
+from statelib.comparison.matches import Resources
 from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.job.job import load_job
+from statelib.repair.repair import repair
 from statelib.settings.settings import load_settings
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.commits.versions.test_fork import Killed, at, kill
@@ -387,3 +389,20 @@ def test_a_run_that_was_killed_at_the_catalog_publishes_though_nothing_is_new(
         pipeline.run_slice(job, settings)
     assert isinstance(pipeline.run_slice(job, settings), NothingToDo)
     assert catalog.load_table("shop.orders").scan().to_arrow().num_rows == len(published(settings)) > 0
+
+
+@pytest.mark.parametrize("how", ["rolled back", "repaired"])
+def test_what_no_slice_has_changed_is_published_though_nothing_is_new(world: World, tmp_path: Path, how: str) -> None:
+    """Neither of them publishes to tables itself, and no slice may come for long."""
+    world.publish()
+    if how == "rolled back":
+        rollback(world.warehouse, "job", 1, now_ms=9)
+        least, until_ms = 20, 10 * HOUR
+    else:
+        repair(world.warehouse, "job", "new", Resources(tmp_path), attempt="a", now_ms=9)
+        least, until_ms = 60, 30 * HOUR
+    assert world.seen() != world.has()
+    settings = load_settings({"warehouse": world.warehouse.uri(""), "until": until_ms}, environ={})
+    job = Job("job", topology(least), iceberg_sinks=world.declared().iceberg_sinks)
+    assert isinstance(pipeline.run_slice(job, settings), NothingToDo)
+    assert world.seen() == world.has()

@@ -22,6 +22,7 @@ from statelib.commits.forks import forks_of
 from tests.hindstream.lineage.receiver import receiver
 from tests.hindstream.test_trials import FILE as SHORT
 from tests.hindstream.test_trials import LONGER
+from tests.ingest.iceberg import catalog_in
 from tests.task.pipeline import Pipeline
 
 FILE = """
@@ -109,6 +110,21 @@ def test_a_job_that_was_wrong_is_repaired(folder, start, wrong_from, begins):
     never.run()
     assert newest(job) == newest(never)
     assert "repaired by" in called(job, "state", "list", "counting").output
+
+
+def test_a_repair_reaches_tables_of_a_catalog_at_once(folder, monkeypatch):
+    """Readers of these wait for no further slice."""
+    catalog = catalog_in(folder / "lake", monkeypatch)
+    for name in ("right", "wrong"):
+        text = (folder / f"{name}.py").read_text().replace("import Job,", "import IcebergTable, Job,")
+        sinks = 'iceberg_sinks=(IcebergTable("lake.shop.counts", archive="counts"),)'
+        (folder / f"{name}.py").write_text(text.replace("builder.build())", f"builder.build(), {sinks})"))
+    job = run_of(folder, "job", 2)
+    assert called(job, "publish", "wrong.py:job").exit_code == 0
+    done = called(job, "repair", "right.py:job", "--from", "41000", "--yes")
+    assert done.exit_code == 0, done.output
+    rows = catalog.load_table("shop.counts").scan().to_arrow().sort_by("offset").to_pylist()
+    assert {row["key"]: row["value"] for row in rows} == newest(job)
 
 
 def test_late_records_are_let_in_by_a_longer_grace_period(folder):
