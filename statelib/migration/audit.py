@@ -10,11 +10,14 @@ import numpy as np
 
 from statelib.migration.contents import contents
 from statelib.migration.migrate import is_rename
+from statelib.operators.suppress.codec import encode_keys, encode_values
+from statelib.operators.suppress.snapshot import described_windows
+from statelib.operators.suppress.store import SuppressionBufferStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.documents.topologies import Migration
+    from statelib.documents.topologies import Migration, StoreDescription
     from statelib.stores.backend import Backend
 
 _NAMED = 10
@@ -75,14 +78,25 @@ def compare_latest(migration: Migration, before: Backend, after: Backend) -> Com
 
 def _compare_entries(migration: Migration, before: Backend, after: Backend) -> Comparison:
     found = Comparison()
-    for was, is_ in zip(migration.before.families, migration.now.families, strict=True):
-        for old, new in zip_longest(before.scan(was), after.scan(is_)):
-            if old == new:
-                found.equal += 1
-            else:
-                _differs(found, (old or new)[0], only_deleted=False)
+    for old, new in zip_longest(_entries(migration.before, before), _entries(migration.now, after)):
+        if old == new:
+            found.equal += 1
+        else:
+            _differs(found, (old or new)[0], only_deleted=False)
     found.versions = found.equal + found.differences
     return found
+
+
+def _entries(store: StoreDescription, backend: Backend) -> Iterator[tuple[bytes, bytes]]:
+    """What a store has, in order; of a buffer of suppress what waits, wherever that is."""
+    if store.kind != "suppression-buffer":
+        for family in store.families:
+            yield from backend.scan(family)
+        return
+    windows = described_windows(store.settings)
+    suffix_words = windows.key_suffix_words if windows else 0
+    for rows in SuppressionBufferStore(backend, store.name, suffix_words=suffix_words).everything():
+        yield from zip(encode_keys(rows, suffix_words).to_pylist(), encode_values(rows).to_pylist(), strict=True)
 
 
 def _differs(found: Comparison, key: bytes, *, only_deleted: bool) -> None:

@@ -46,7 +46,7 @@ class RestoredTasks:
 
     @contextmanager
     def open(self, task_id: str, families: Sequence[str]) -> Iterator[RocksDbBackend]:
-        """Some of a task's families, read-only.
+        """Some of a task's families (none: all of them), read-only.
 
         Raises:
             ConfigurationError: It has been closed, or the state has expired meanwhile.

@@ -16,6 +16,7 @@ from statelib.errors.kinds import ConfigurationError, HindstreamError, InputErro
 from statelib.records.key_column import KeyColumn
 from statelib.serdes.single_values import as_struct
 from statelib.state.epoch_time import epoch_ms
+from statelib.stores.spec import families_to_read
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ class StoreSnapshot:
         self._asked([partition])
         task_id, task = self._tasks[partition]
         try:
-            with self._restored.open(task_id, self._described.store.families) as backend:
+            with self._restored.open(task_id, families_to_read(self._described.store)) as backend:
                 clocks = task.position.clocks.get(self._described.store.node, {})
                 yield Place(backend, clocks, task.position.stream_time)
         except HindstreamError as error:

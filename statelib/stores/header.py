@@ -98,6 +98,12 @@ class Header:
             self.schema = schema.remove_metadata()
             write.put(self._family, HEADER_KEY, encode_header(self.version, schema))
 
+    def change(self, version: int, schema: pa.Schema, write: WriteBatch) -> None:
+        """Adds the header to ``write`` if the store is not in that format yet: it is from now on."""
+        if self.schema is None or self.version != version:
+            self.version, self.schema = version, schema.remove_metadata()
+            write.put(self._family, HEADER_KEY, encode_header(version, self.schema))
+
 
 def named(schema: pa.Schema) -> str:
     """Names and types in one line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -46,6 +46,23 @@ class StoreSpec:
 def families_of(stores: Iterable[StoreSpec]) -> tuple[str, ...]:
     """The backend families of some stores."""
     return tuple(family for store in stores for family in store.families)
+
+
+class StoredFamilies(Protocol):
+    """A `StoreSpec`, or the description of one."""
+
+    @property
+    def kind(self) -> str:
+        """See `StoreKind`."""
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Its backend families."""
+
+
+def families_to_read(store: StoredFamilies) -> tuple[str, ...]:
+    """The families that a store is read by; empty: all of the task's, since a buffer may refer to another store."""
+    return () if store.kind == "suppression-buffer" else store.families
 
 
 def settings_of(described: Mapping[str, object], *besides: str) -> dict[str, object]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from statelib.documents.manifests import ReplayedHistory
 from statelib.errors.kinds import InternalError
 from statelib.migration import copy_entries
+from statelib.operators.suppress.store import resolve_references
 from statelib.stores.backend import WriteBatch
 from statelib.stores.spec import families_of
 from statelib.task.graph import Graph
@@ -53,7 +54,9 @@ class History:
     def fill(self, backend: RocksDbBackend, work: TaskWork) -> None:
         """Gives a state the entries of the stores that are filled, in the place of what it may have of them."""
         filled = work.evolution.filled if work.evolution is not None else ()
-        families = families_of([store for store in work.sub_topology.stores if store.name in filled])
+        stores = [store for store in work.sub_topology.stores if store.name in filled]
+        resolve_references(self.backend, [store.name for store in stores if store.kind == "suppression-buffer"])
+        families = families_of(stores)
         backend.drop(families)
         for family in families:
             copy_entries(self.backend, family, backend, family)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from statelib.documents.places import place_of
 from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.migration import contents, is_rename, migrate_store, rename_stores
+from statelib.operators.suppress.store import resolve_references
 from statelib.placement.holdings import cache_folder
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
@@ -158,6 +159,7 @@ class TaskState:
             raise self.damaged(self._with_way_out(error)) from error
         evolution = self._work.evolution
         if evolution is not None:
+            resolve_references(rocksdb, self._buffers)
             rocksdb.drop(evolution.dropped_families.get(self._work.sub_topology.index, ()))
             here = [m for m in evolution.migrations if m.now.sub_topology == self._work.sub_topology.index]
             self._rename([migration for migration in here if is_rename(migration)], rocksdb)
@@ -205,6 +207,9 @@ class TaskState:
         path = self._directory / "before"
         if not path.exists():
             self._checkpoints.restore(state, path)
+            restored = RocksDbBackend(path, create=False, memory_bytes=self._rocksdb_bytes, compacts_itself=False)
+            with closing(restored):
+                resolve_references(restored, self._buffers)
         before = RocksDbBackend(path, create=False, read_only=True)
         try:
             yield before
@@ -223,6 +228,14 @@ class TaskState:
         if backend is not None:
             backend.close()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    @property
+    def _buffers(self) -> list[str]:
+        """What buffers of suppress are called now, or were called by another topology."""
+        evolution = self._work.evolution
+        names = [store.name for store in self._work.sub_topology.stores if store.kind == "suppression-buffer"]
+        before = [migration.before for migration in (evolution.migrations if evolution else ())]
+        return names + [store.name for store in before if store.kind == "suppression-buffer"]
 
     @property
     def _families(self) -> list[str]:

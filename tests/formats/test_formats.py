@@ -88,7 +88,7 @@ FORMATS = {
         (1,), f"{_FAMILIES}/joins/foreign_key/test_store.py::test_another_format_or_type_is_refused"
     ),
     "statelib.operators.suppress.codec": Format(
-        (2, 3),
+        (2, 3, 4),
         f"{_FAMILIES}/suppress/test_store.py::test_another_format_is_refused",
         f"{_FAMILIES}/suppress/test_store.py::test_a_store_stays_in_its_format",
     ),
@@ -126,7 +126,7 @@ FORMATS = {
 }
 """By the module that has the layout."""
 
-WRITTEN = {"FORMAT_VERSION", "DIGEST", "SEAL", "BY_START", "BY_TIME"}
+WRITTEN = {"FORMAT_VERSION", "DIGEST", "SEAL", "BY_START", "BY_REFERENCE"}
 """Names of the constants that say which version is written."""
 
 

@@ -22,6 +22,7 @@ from statelib.commits.run.plan import NothingToDo, plan
 from statelib.commits.run.stage import stage
 from statelib.documents.manifests import Audit, Staged
 from statelib.documents.plans import Leeway, Plan
+from statelib.operators.suppress.store import resolve_references
 from statelib.storage import Storage
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
@@ -177,17 +178,22 @@ class Pipeline:
         return replay_here(stages, planned, attempt=f"{self.attempt}{next(_attempts)}", clock=time.perf_counter)
 
     def state(self) -> dict[str, dict[str, list[tuple[bytes, bytes]]]]:
-        """All that the stores hold as of the last commit, by task and family; restored as the next slice would."""
+        """All that the stores hold as of the last commit, by task and family; restored as the next slice would.
+
+        Buffers of suppress have in them what they may refer to in other stores.
+        """
         log = CommitLog(self.warehouse, self.name)
         content = {}
         for task_id, task in log.read(log.head_number()).tasks.items():
             sub = self.topology.sub_topologies[int(task_id.partition("_")[0])]
-            families = [family for processor in sub.processors for family in families_of(processor.spec.state_stores())]
+            stores = [store for processor in sub.processors for store in processor.spec.state_stores()]
+            families = families_of(stores)
             directory = Path(self._settings.state_dir) / "looked-at" / task_id
             if families:
                 cache = directory.with_suffix(".cache")
                 Checkpoints(self.warehouse, self.name, task_id, cache).restore(task.state, directory)
-                backend = RocksDbBackend(directory, create=False, read_only=True)
+                backend = RocksDbBackend(directory, create=False)
+                resolve_references(backend, [store.name for store in stores if store.kind == "suppression-buffer"])
                 content[task_id] = {family: list(backend.scan(family)) for family in families}
                 backend.close()
                 shutil.rmtree(directory)

@@ -20,6 +20,7 @@ from statelib import (
     TimeWindows,
     count,
     max_,
+    open_state,
     sum_,
 )
 from statelib.commits.layout import CommitLog
@@ -282,3 +283,32 @@ def test_a_job_goes_on_with_a_later_version_of_kafka_streams_that_has_the_same_r
     assert later.state() == whole.state()
     log = CommitLog(later.warehouse, "job")
     assert [log.read(number).semantics for number in (1, 2)] == ["kafka-4.3", "kafka-4.4"]
+
+
+@pytest.mark.parametrize("renamed", [False, True], ids=["another aggregation", "and the buffer has another name"])
+def test_what_waits_stays_when_its_aggregation_goes(tmp_path: Path, renamed: bool) -> None:
+    """Windows wait in the store of their aggregation, of which the buffer gets them before that is given up."""
+
+    def counts(store: str, final: str, *, condensed: bool) -> Topology:
+        builder = StreamsBuilder("job")
+        windows = TimeWindows.of_size_and_grace(timedelta(minutes=1), timedelta(minutes=1))
+        table = builder.stream("sales").group_by("shop").windowed_by(windows).count(Materialized.as_(store))
+        until_closed = Suppressed.until_window_closes(BufferConfig.unbounded()).with_name(final)
+        table.suppress(until_closed).to_stream().to("out")
+        if not condensed:  # another reader wants the updates
+            table.to_stream().to("updates")
+        return builder.build()
+
+    outputs = []
+    for condensed in (False, True):
+        changed = pipeline(tmp_path / f"{condensed}", counts("before", "final", condensed=condensed))
+        changed.run(CUT)
+        with open_state(tmp_path / f"{condensed}" / "warehouse", "job", state_dir=tmp_path / "read") as state:
+            waiting = state.store("final-store").read().to_pylist()
+        changed.topology = counts("after", "last" if renamed else "final", condensed=condensed)
+        asked = {"migrate_stores": ["final-store=last-store"]} if renamed else {}
+        changed.run(reset_stores=["before"], **asked)
+        outputs.append((waiting, changed.output("out"), changed.state()))
+    assert outputs[0] == outputs[1]
+    assert {row["window_start"].minute for row in outputs[0][0]} == {3, 4}
+    assert all(row["leaves_at"] - row["window_end"] == timedelta(minutes=1) for row in outputs[0][0])

@@ -39,6 +39,7 @@ from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.migration import Comparison, compare_latest, is_rename
 from statelib.snapshots.restored import RestoredTasks
+from statelib.stores.spec import families_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -231,8 +232,8 @@ def verify(job: str, settings: Settings, made: Commit) -> list[Verified]:
             for task_id in made.tasks:
                 if task_id.partition("_")[0] == str(migration.now.sub_topology):
                     with (
-                        before.open(task_id, migration.before.families) as old,
-                        now.open(task_id, migration.now.families) as new,
+                        before.open(task_id, families_to_read(migration.before)) as old,
+                        now.open(task_id, families_to_read(migration.now)) as new,
                     ):
                         found.append(Verified(migration.now.name, task_id, compare_latest(migration, old, new)))
     finally:

@@ -175,6 +175,7 @@ class TimeOrderedBuffer:
             ConfigurationError: The rows have other columns than those that wait.
         """
         self._tidy_away()
+        self._resolve()
         pool = self._pool_for(rows.schema)
         self._take_in(self._bring_in(inputs, int(inputs["timestamp"].max())))
         puts = np.empty(len(inputs) if self._logs else 0, dtype=PUT)
@@ -198,6 +199,7 @@ class TimeOrderedBuffer:
             wait_ms: From now on, keys wait no longer than that: what has waited for so long is taken out, nothing else.
         """
         self._tidy_away()
+        self._resolve()
         if self.figure("spilled_records"):
             self._take_in(self._store.everything(self._horizon_ms))
         if self._pool is None:
@@ -227,6 +229,14 @@ class TimeOrderedBuffer:
         return serialized_bytes(old), self._old_values.encode(serde_for(old.type).serialize(old))
 
     # --- from the store ------------------------------------------------------------------------------------------
+
+    def _resolve(self) -> None:
+        """Gets what waits in the store of an aggregation, as an earlier run has left it: that goes its own way now."""
+        if self._store.reference is not None:
+            write = WriteBatch(passed_to=self._context.backend)
+            self._store.resolve(write)
+            self._context.backend.write(write)
+            self._newest_stored = self._store.newest_time()
 
     def _bring_in(self, inputs: NDArray[Any], stream_time: int) -> Iterable[BufferedRows]:
         """Takes those stored keys into memory that may change with records; gives others that may leave.

@@ -4,10 +4,10 @@ A window waits in the aggregation's memory if it took a record since the last fl
 true. A batch brings no updates, only a `Passage`. The windows whose time has come leave then: those in memory with the
 results that the aggregation has for them, and past memory those that are on disk alone.
 
-On disk there are two stores. Where memory is short, the aggregation writes what it has to its own, and the windows of
-this run are read there; the store of what waits gets them at the end, with all that waits in memory. It has those of
-earlier runs, which may be others than the aggregation's. Neither what leaves nor the store differs in the end from
-those of a `TimeOrderedBuffer`.
+On disk there are two stores. What the aggregation writes to its own is not written to that of what waits, which refers
+to it (`statelib.operators.suppress.codec.Reference`) and has rows only for what the aggregation's does not tell:
+headers, and which windows have been waiting that are older than the buffer. Neither what leaves nor what is read in the
+store differs from that of a `TimeOrderedBuffer`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import spans_of, taken_rows
-from statelib.operators.serialized_sizes import serialized_bytes
-from statelib.operators.suppress.codec import BufferedRows
+from statelib.operators.suppress.codec import BufferedRows, Reference
 from statelib.operators.suppress.departures import Departures, in_departure_order
 from statelib.operators.suppress.layout_kernel import FIGURES, NOT_STORED, buffer_keys
 from statelib.operators.suppress.occupancy_kernel import NO_BYTES, follow
-from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
+from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore, resolve_references
+from statelib.operators.suppress.waiting_windows import START_BYTES, buffered, counted, with_headers
 from statelib.operators.windows.stored_windows import WindowResults
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_ranks import AllKeys
-from statelib.serdes import serde_for, serialized
+from statelib.serdes import serde_for
 from statelib.stores.byte_columns import joined, spans_of_rows
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     """Windows, and what each counts in the buffer, in bytes."""
 
 _COPIED_AT_ONCE = 1 << 17
-START_BYTES = 8
-"""Of a window's start, behind the bytes of its key."""
 
 
 class ClosingWindows:
@@ -72,12 +70,11 @@ class ClosingWindows:
         self._windows = windows
         self._in_store = in_store
         self._wait_ms = wait_ms
-        self._store = SuppressionBufferStore(context.backend, name, suffix_words=1, time_is_of_key=True)
+        self._store = self._opened(name)
         self._newest_stored = self._store.newest_time()
-        self._of_this_run_after_ms = in_store.newest_start
-        """No window of an earlier run starts later."""
-        self._own_until_ms = self._of_this_run_after_ms
-        """Windows that start later are, past memory, in the aggregation's store alone."""
+        reference = self._store.reference
+        self._own_until_ms = in_store.newest_start if reference is None else reference.started_after_ms
+        """Windows that start later have been waiting and are, past memory, in the aggregation's store alone."""
         self.records, self.size = self._store.totals()
         self._stream_time = context.clock()
         self._schema = self._store.header.schema
@@ -85,6 +82,15 @@ class ClosingWindows:
         self._figures = np.zeros(1, dtype=FIGURES)
         self._has_changed = False  # since the last flush
         self._past_bytes = 0  # what the stored windows took that have last left past memory, all at once
+
+    def _opened(self, name: str) -> SuppressionBufferStore:
+        """The store; it refers to no other aggregation than this one."""
+        backend = self._context.backend
+        store = SuppressionBufferStore(backend, name, suffix_words=1, time_is_of_key=True)
+        if store.reference is None or store.reference.aggregation == self._in_store.aggregation:
+            return store
+        resolve_references(backend, [name])
+        return SuppressionBufferStore(backend, name, suffix_words=1, time_is_of_key=True)
 
     def figure(self, name: str) -> int:
         """``max_records``, ``max_bytes``, and of the last batch ``sum_records``, ``sum_bytes``: see `FIGURES`."""
@@ -142,6 +148,7 @@ class ClosingWindows:
         left, _ = self._take_out(self._horizon_ms, None)
         self._stream_time = max(self._stream_time, int(left.time.max(initial=NO_TIMESTAMP)) + self._wait_ms)
         self.records = self.size = 0
+        self._own_until_ms = self._in_store.newest_start  # none of these waits any more
         self._has_changed = True
         return left
 
@@ -157,11 +164,11 @@ class ClosingWindows:
     def _have_waited(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """bool: whether the windows of ``slots``, which the aggregation's store has, have been waiting.
 
-        Those of this run have. Others may be older than the buffer: it began when the aggregation had them already.
+        Some may be older than the buffer: it began when the aggregation had them already.
         """
         start = self._windows.start(slots)
         end = self._windows.grid.end_of(start)
-        waits = start > self._of_this_run_after_ms
+        waits = start > self._own_until_ms
         older = np.flatnonzero(~waits & (end <= self._newest_stored))
         waits[older] = self._store.holds(self._raw_keys(slots[older]), end[older])
         return waits
@@ -230,7 +237,7 @@ class ClosingWindows:
         self, after_ms: int, until_ms: int | None, wanted: Choice, schema: pa.Schema
     ) -> Iterator[Waiting]:
         newest = self._newest_stored if until_ms is None else min(until_ms, self._newest_stored)
-        for some in self._store.due(after_ms, until_ms) if after_ms < newest else ():
+        for some in self._store.rows_due(after_ms, until_ms) if after_ms < newest else ():
             rows = some.filter(wanted(some.key, some.start))
             if len(rows):
                 columns = serde_for(pa.struct(list(schema))).deserialize(rows.row)
@@ -242,33 +249,29 @@ class ClosingWindows:
     ) -> Iterator[Waiting]:
         """Those that are there alone: they had no headers when they went there."""
         for some in self._in_store.ending(after_ms, until_ms, started_after_ms=self._own_until_ms, wanted=wanted):
-            headers = [pa.nulls(len(some), field.type) for field in schema if field.name == "headers"]
-            rows = pa.RecordBatch.from_arrays([*some.rows.columns, *headers], schema=schema)
+            rows = with_headers(some, schema)
             yield replace(some, rows=rows), counted(spans_of(some.key)[2], rows)
 
-    def spill(self, write: WriteBatch) -> None:
-        """Leaves the windows in memory to the aggregation, which is about to write them.
+    def flush(self, write: WriteBatch) -> None:
+        """Leaves the windows in memory to the aggregation, which is about to write them: see `CondensingOperator`.
 
         But for what its store does not have, which is headers; or where it would have to be searched for them.
         """
-        if self._windows.have_headers or not self._in_store.are_in_order:
-            self.flush(write)
-        elif self._schema is not None:
-            waiting = self._windows.ending(self._horizon_ms, None)
-            self._write(waiting[self._windows.start(waiting) <= self._own_until_ms], self._schema, write)
-
-    def flush(self, write: WriteBatch) -> None:
-        """Writes all windows that wait, which is the last moment for those in memory: see `CondensingOperator`."""
         if self._schema is None or not self._has_changed:
             return
         self._has_changed = False
         waiting = self._windows.ending(self._horizon_ms, None)
-        self._write(waiting, self._schema, write)
-        for rows in self._left_to_aggregation(waiting, self._schema):
-            raw_keys = buffer_keys(rows.key, rows.start, rows.end, suffix_words=1)
-            self._store_changes(BufferChanges.of(raw_keys, rows), self._schema, write)
+        if self._windows.have_headers or not self._in_store.are_in_order:
+            self._write(waiting, self._schema, write)
+            for rows in self._left_to_aggregation(waiting, self._schema):
+                raw_keys = buffer_keys(rows.key, rows.start, rows.end, suffix_words=1)
+                self._store_changes(BufferChanges.of(raw_keys, rows), self._schema, write)
+            self._own_until_ms, reference = self._in_store.newest_start, None
+        else:
+            self._write(waiting[self._windows.start(waiting) <= self._own_until_ms], self._schema, write)
+            reference = Reference(self._own_until_ms, self._horizon_ms, self._in_store.aggregation)
         self._store.store_totals(self.records, self.size, self._schema, write)
-        self._own_until_ms = self._in_store.newest_start
+        self._store.refer(reference, self._schema, write)
 
     def _write(self, slots: NDArray[np.int64], schema: pa.Schema, write: WriteBatch) -> None:
         """Adds windows in memory to ``write``, and the removal of all that have left."""
@@ -315,24 +318,9 @@ class ClosingWindows:
     def _buffered_rows(
         self, key: pa.Array, start: NDArray[np.int64], counted_bytes: NDArray[np.int64], rows: pa.RecordBatch
     ) -> BufferedRows:
-        end = self._windows.grid.end_of(start)
-        return BufferedRows(
-            key=key,
-            start=start,
-            end=end,
-            time=end,
-            updated=end,
-            counted_bytes=counted_bytes,
-            row=serialized(rows.to_struct_array()),
-        )
+        return buffered(key, start, self._windows.grid.end_of(start), counted_bytes, rows)
 
     def _raw_keys(self, slots: NDArray[np.int64]) -> Column:
         """The buffer keys of windows."""
         keys = self._context.keys.spans(self._windows.key_code(slots))
         return joined(keys, spans_of_rows(self._windows.start(slots).astype(">i8")))
-
-
-def counted(key_bytes: NDArray[np.int64], rows: pa.RecordBatch) -> NDArray[np.int64]:
-    """int64, what windows count in the buffer, given the sizes of their record keys."""
-    size: NDArray[np.int64] = key_bytes + START_BYTES + serialized_bytes(rows.column("value"))
-    return size

@@ -29,17 +29,28 @@ the totals, so that a buffer need not be read to know its size::
                                                            | records i64  | bytes i64  |
                                                            +--------------+------------+
 
+and in format 4 the reference::
+
+    key    00 00 00    value  +-------------------------+-----------------------+------------------------+
+                              | started after i64, ms   | ended after i64, ms   | aggregation: JSON      |
+                              +-------------------------+-----------------------+------------------------+
+
+The windows of that aggregation which start and end later wait too, with the results that its store has for them; -1:
+all do. The JSON names its store and says what it aggregates, so that nobody needs the topology to read them.
+
 Format 2 (`BY_KEY`) is that of buffers whose keys may change their buffer time. Where a key has one buffer time only, as
 a window has, the index by time has the rows themselves: format 3 (`BY_TIME`). They are read in the order in which they
-lie, and removed as a range. A store that was written in format 2 stays in it. Format 1 had neither ``updated`` nor the
-totals.
+lie, and removed as a range. A store that was written in format 2 stays in it. Format 4 (`BY_REFERENCE`) is format 3
+with a reference: a store has one as long as the aggregation in front of it keeps what waits. Format 1 had neither
+``updated`` nor the totals.
 """
 
 from __future__ import annotations
 
+import json
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,18 +61,20 @@ from statelib.operators.suppress.layout_kernel import buffer_keys
 from statelib.stores.byte_columns import cut, joined, packed, times, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from statelib.stores.byte_columns import Column
 
-BY_KEY, BY_TIME = 2, 3
+BY_KEY, BY_TIME, BY_REFERENCE = 2, 3, 4
 """Versions of the format."""
 TOTALS_KEY = b"\x00\x00"
+REFERENCE_KEY = b"\x00\x00\x00"
 
 _WORD = struct.Struct(">q")
 _TOTALS = struct.Struct(">qq")
+_REFERENCE = struct.Struct(">qq")
 _HEAD_WORDS = 4
 _HEAD_BYTES = 8 * _HEAD_WORDS
 
@@ -114,6 +127,16 @@ class BufferedRows:
         numbers = (self.start, self.end, self.time, self.updated, self.counted_bytes)
         return map(BufferedRow, self.key.to_pylist(), *(column.tolist() for column in numbers), self.row.to_pylist())
 
+    @classmethod
+    def concat(cls, parts: Sequence[BufferedRows]) -> BufferedRows:
+        """All rows of ``parts``, of which there is at least one."""
+        if len(parts) == 1:
+            return parts[0]
+        joined = ([getattr(part, field.name) for part in parts] for field in fields(cls))
+        return cls(
+            *(pa.concat_arrays(some) if isinstance(some[0], pa.Array) else np.concatenate(some) for some in joined)
+        )
+
     def filter(self, keep: NDArray[np.bool_]) -> BufferedRows:
         """Those for which ``keep`` is true."""
         return self.take(np.flatnonzero(keep))
@@ -129,6 +152,21 @@ class BufferedRows:
             counted_bytes=self.counted_bytes[some],
             row=self.row.take(pa.array(some)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Windows that wait in the store of their aggregation.
+
+    Attributes:
+        started_after_ms: They start later, ms.
+        ended_after_ms: And end later, ms.
+        aggregation: See `statelib.operators.windows.stored_windows.WindowsInStore`; plain data.
+    """
+
+    started_after_ms: int
+    ended_after_ms: int
+    aggregation: Mapping[str, Any]
 
 
 def encode_keys(rows: BufferedRows, suffix_words: int) -> Column:
@@ -220,3 +258,25 @@ def decode_totals(raw: bytes, store: str) -> tuple[int, int]:
         raise CorruptedDataError(f"the totals of a suppression buffer have {len(raw)} bytes", store=store)
     records, size = _TOTALS.unpack(raw)
     return records, size
+
+
+def encode_reference(reference: Reference) -> bytes:
+    """Which windows wait elsewhere."""
+    aggregation = json.dumps(reference.aggregation, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _REFERENCE.pack(reference.started_after_ms, reference.ended_after_ms) + aggregation.encode()
+
+
+def decode_reference(raw: bytes, store: str) -> Reference:
+    """The inverse of `encode_reference`.
+
+    Raises:
+        CorruptedDataError: It is not what was written.
+    """
+    try:
+        aggregation = json.loads(raw[_REFERENCE.size :])
+        started_after_ms, ended_after_ms = _REFERENCE.unpack_from(raw)
+        return Reference(started_after_ms, ended_after_ms, {**aggregation, "store": aggregation["store"]})
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise CorruptedDataError(
+            f"the reference of a suppression buffer cannot be read: {error!r}", store=store
+        ) from error

@@ -284,12 +284,9 @@ class RunningSuppress:
         self._came = 0
 
     def spill(self, file: Path, write: WriteBatch) -> None:
-        """See `SpillingOperator`: windows that are left where the aggregation has them are not written here."""
+        """See `SpillingOperator`."""
         del file
-        if self._closing is not None:
-            self._closing.spill(write)
-        else:
-            self.flush(write)
+        self.flush(write)
 
     def memory_bytes(self) -> int:
         """What of the buffer is in memory; without bounds of its own, what the next batch will make of it.

@@ -4,6 +4,7 @@ It answers what waits under a key, and what has to leave next. Between two flush
 which counts where it has the key.
 
 The rows lie by key, beside an index by time, or (format 3) in order of time: see `statelib.operators.suppress.codec`.
+Windows may wait in the store of their aggregation, beside this one in the backend (`SuppressionBufferStore.reference`).
 """
 
 from __future__ import annotations
@@ -14,35 +15,42 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors.kinds import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError, InternalError
 from statelib.operators.suppress.codec import (
     BY_KEY,
+    BY_REFERENCE,
     BY_TIME,
+    REFERENCE_KEY,
     TOTALS_KEY,
     BufferedRow,
     BufferedRows,
+    Reference,
     decode,
+    decode_reference,
     decode_time_key,
     decode_time_keys,
     decode_totals,
+    encode_keys,
+    encode_reference,
     encode_time_key,
     encode_time_keys,
     encode_totals,
     encode_values,
 )
 from statelib.operators.suppress.layout_kernel import NOT_STORED
+from statelib.operators.suppress.waiting_windows import referred_windows
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.backend import Rows
+from statelib.stores.backend import Rows, WriteBatch
 from statelib.stores.byte_columns import empty_values
 from statelib.stores.column_scan import look_up
 from statelib.stores.header import Header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.stores.backend import Backend, ColumnOf, WriteBatch
+    from statelib.stores.backend import Backend, ColumnOf
     from statelib.stores.byte_columns import Column
 
 _READ_AT_ONCE = 1 << 14
@@ -92,7 +100,10 @@ class SuppressionBufferStore:
         self._rows, self._by_time = self.families(name)
         self._suffix_words = suffix_words
         version = BY_TIME if time_is_of_key else BY_KEY
-        self.header = Header(backend, self._by_time, version, name, others=(BY_KEY, BY_TIME))
+        self.header = Header(backend, self._by_time, version, name, others=(BY_KEY, BY_TIME, BY_REFERENCE))
+        raw = backend.get(self._by_time, REFERENCE_KEY) if self.header.version == BY_REFERENCE else None
+        self.reference = None if raw is None else decode_reference(raw, name)
+        """What waits elsewhere; None: all that waits has its row here."""
 
     @staticmethod
     def families(name: str) -> tuple[str, str]:
@@ -102,7 +113,7 @@ class SuppressionBufferStore:
     @property
     def is_by_time(self) -> bool:
         """Whether the rows lie in order of time: `remove_until` removes them, else `remove`."""
-        return self.header.version == BY_TIME
+        return self.header.version != BY_KEY
 
     def totals(self) -> tuple[int, int]:
         """How many keys the buffer held at the last flush, in memory or not, and what they counted."""
@@ -110,7 +121,7 @@ class SuppressionBufferStore:
         return (0, 0) if raw is None else decode_totals(raw, self._name)
 
     def newest_time(self) -> int:
-        """The largest buffer time, ms; `NO_TIMESTAMP` if there is none."""
+        """The largest buffer time of a row, ms; `NO_TIMESTAMP` if there is none."""
         for raw, _ in self._backend.scan(self._by_time, encode_time_key(0, b""), reverse=True):
             return decode_time_key(raw, self._name)[0]
         return NO_TIMESTAMP
@@ -137,6 +148,12 @@ class SuppressionBufferStore:
 
     def due(self, after_ms: int, until_ms: int | None) -> Iterator[BufferedRows]:
         """What has a buffer time above ``after_ms`` and up to ``until_ms`` (None: any), the oldest first."""
+        yield from self.rows_due(after_ms, until_ms)
+        if self.reference is not None and self.header.schema is not None:  # and these start and end later than the rows
+            yield from referred_windows(self._backend, self.reference, self.header.schema, after_ms, until_ms)
+
+    def rows_due(self, after_ms: int, until_ms: int | None) -> Iterator[BufferedRows]:
+        """As `due`, without what waits elsewhere."""
         end = None if until_ms is None else encode_time_key(until_ms + 1, b"")
         for raw_keys, raw_values in self._backend.scan_lists(self._by_time, encode_time_key(after_ms + 1, b""), end):
             yield self._decoded(raw_keys, raw_values) if self.is_by_time else self._indexed(raw_keys)
@@ -155,13 +172,18 @@ class SuppressionBufferStore:
         Args:
             raw_keys: Each once.
             time: int64, ms, the buffer time of each, where that is of the key.
+
+        Raises:
+            InternalError: Something waits elsewhere: `resolve` first.
         """
+        if self.reference is not None:
+            raise InternalError("a suppression buffer has windows elsewhere", store=self._name)
         for keys, values in self._looked_up(raw_keys, time):
             found = [(key, value) for key, value in zip(keys.to_pylist(), values, strict=True) if value is not None]
             yield self._decoded([key for key, _ in found], [value for _, value in found])
 
     def holds(self, raw_keys: Column, time: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """bool: whether something waits under each of these buffer keys; arguments as of `load`."""
+        """bool: whether there is a row under each of these buffer keys; arguments as of `load`."""
         found = [value is not None for _, values in self._looked_up(raw_keys, time) for value in values]
         return np.array(found, dtype=np.bool_)
 
@@ -212,6 +234,34 @@ class SuppressionBufferStore:
         """Adds the size of the whole buffer to ``write``."""
         self.header.write(schema, write)
         write.put(self._by_time, TOTALS_KEY, encode_totals(records, size))
+
+    def refer(self, reference: Reference | None, schema: pa.Schema, write: WriteBatch) -> None:
+        """Adds to ``write`` what waits elsewhere from now on; None: nothing. For a store in order of time."""
+        if reference != self.reference:
+            self.header.change(BY_TIME if reference is None else BY_REFERENCE, schema, write)
+            if reference is None:
+                write.delete(self._by_time, REFERENCE_KEY)
+            else:
+                write.put(self._by_time, REFERENCE_KEY, encode_reference(reference))
+            self.reference = reference
+
+    def resolve(self, write: WriteBatch) -> None:
+        """Adds rows to ``write`` for all that waits elsewhere: what is there may change or go from now on."""
+        reference, schema = self.reference, self.header.schema
+        if reference is None or schema is None:
+            return
+        for rows in referred_windows(self._backend, reference, schema):
+            self.store(BufferChanges.of(encode_keys(rows, self._suffix_words), rows), schema, write)
+        self.refer(None, schema, write)
+
+
+def resolve_references(backend: Backend, names: Iterable[str]) -> None:
+    """Gives the buffers of these names, as far as they are there, rows for all that waits in stores beside them."""
+    for name in names:
+        write = WriteBatch(passed_to=backend)
+        SuppressionBufferStore(backend, name, suffix_words=1, time_is_of_key=True).resolve(write)
+        if len(write):
+            backend.write(write)
 
 
 def _time_keys(time: NDArray[np.int64], raw_keys: ColumnOf, chosen: NDArray[np.int64]) -> ColumnOf:

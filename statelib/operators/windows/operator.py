@@ -139,7 +139,8 @@ class RunningWindowAggregate:
         windowed = closes and self._spec.clock == "operator" and not self._changelog
         if windowed and not self._spec.needs_prior and isinstance(self._aggregator, ColumnarAggregator):
             self._condensed = self._aggregator
-            return self._memory, WindowsInStore(self._store, self._aggregator, self._grid)
+            aggregation = {"store": self._spec.store, "aggregator": self._spec.aggregator.describe()}
+            return self._memory, WindowsInStore(self._store, {**aggregation, **self._windows.describe()})
         return None
 
     def _start_over(self) -> None:

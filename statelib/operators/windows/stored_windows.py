@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.errors.kinds import InternalError
+from statelib.operators.aggregation.snapshot import results_of
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows, windows_of
+from statelib.operators.windows.store import WindowStore
 from statelib.serdes import serde_for
+from statelib.stores.stored_rows import stored_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TypeAlias
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, Self, TypeAlias
 
     from numpy.typing import NDArray
 
-    from statelib.columns.window_grids import WindowGrid
-    from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
-    from statelib.operators.windows.store import WindowStore
+    from statelib.stores.backend import Backend
 
     Choice: TypeAlias = Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
     """Given serialised keys and starts (int64, ms): which of the windows are wanted."""
+
+_END_OF_TIME = (1 << 63) - 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +57,24 @@ class WindowsInStore:
 
     Args:
         store: Of the aggregation.
-        aggregator: Makes the results of what is stored.
-        grid: When the windows begin and end.
+        aggregation: Plain data (JSON): the name of the store, what is aggregated (``aggregator``), and the windows. It
+            makes results of what is stored, and tells when windows end.
     """
 
-    def __init__(self, store: WindowStore, aggregator: ColumnarAggregator, grid: WindowGrid) -> None:
+    def __init__(self, store: WindowStore, aggregation: Mapping[str, Any]) -> None:
+        self.aggregation = aggregation
+        windows = windows_of(aggregation)
+        if isinstance(windows, SlidingWindows | SessionWindows):
+            raise InternalError("these windows are on no grid", store=aggregation["store"])
+        self.grid = windows.grid
         self._store = store
-        self._aggregator = aggregator
-        self._grid = grid
+        self._results_of = results_of(aggregation)
+
+    @classmethod
+    def of(cls, backend: Backend, aggregation: Mapping[str, Any]) -> Self:
+        """Those of an aggregation that does not run."""
+        store = WindowStore(backend, aggregation["store"], retention_ms=0, stream_time=_END_OF_TIME, on_grid=True)
+        return cls(store, aggregation)
 
     @property
     def are_in_order(self) -> bool:
@@ -72,26 +87,27 @@ class WindowsInStore:
         return self._store.stream_time
 
     def ending(
-        self, after_ms: int, until_ms: int | None, *, started_after_ms: int, wanted: Choice
+        self, after_ms: int, until_ms: int | None, *, started_after_ms: int, wanted: Choice | None = None
     ) -> Iterator[WindowResults]:
         """The wanted windows that end after ``after_ms`` and until ``until_ms`` (None: any time), some at a time.
 
-        ``started_after_ms``: without those that start until then.
+        ``started_after_ms``: without those that start until then. ``wanted`` None: all.
         """
-        schema = self._aggregator.schema
-        if schema is None:  # no batch has come, so nothing is newer than what the reader's store has
+        schema = self._store.header.schema
+        if schema is None:  # nothing was ever written
             return
         kind = pa.struct(list(schema))
-        first_ms = max(self._start_of(self._grid.last_ended(after_ms) + 1), started_after_ms + 1)
+        first_ms = max(self._start_of(self.grid.last_ended(after_ms) + 1), started_after_ms + 1)
         end_ms = self._store.newest_stored + 1
         if until_ms is not None:
-            end_ms = min(end_ms, self._start_of(self._grid.last_ended(until_ms) + 1))
+            end_ms = min(end_ms, self._start_of(self.grid.last_ended(until_ms) + 1))
         for some in self._store.lying(None, first_ms, end_ms) if first_ms < end_ms else ():
-            left = some.filter(wanted(some.keys, some.start))
+            left = some if wanted is None else some.filter(wanted(some.keys, some.start))
             if len(left):
                 states = serde_for(kind).deserialize(left.rows)
-                results = {"timestamp": pa.array(left.timestamp), "value": self._aggregator.results_of(states)}
+                value = self._results_of(stored_value(states))
+                results = {"timestamp": pa.array(left.timestamp), "value": value}
                 yield WindowResults(left.keys, left.start, pa.RecordBatch.from_pydict(results))
 
     def _start_of(self, number: int) -> int:
-        return int(self._grid.start_of(np.array([number]))[0])
+        return int(self.grid.start_of(np.array([number]))[0])

@@ -8,7 +8,7 @@ import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.operators.suppress import codec as suppression_codec
-from statelib.operators.suppress.codec import BufferedRow, BufferedRows
+from statelib.operators.suppress.codec import BufferedRow, BufferedRows, Reference
 from statelib.operators.suppress.layout_kernel import NOT_STORED
 from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.stores.backend import WriteBatch
@@ -155,9 +155,26 @@ def test_a_store_stays_in_its_format() -> None:
     assert len(list(backend.scan("s"))) == 2
 
 
-@pytest.mark.parametrize("version", [1, 4])
+@pytest.mark.parametrize("version", [1, 5])
 def test_another_format_is_refused(version: int) -> None:
     backend = MemoryBackend()
     stored(backend, lambda write: write.put("s.by-time", HEADER_KEY, bytes([version])))
     with pytest.raises(ConfigurationError, match=f"format {version}"):
         SuppressionBufferStore(backend, "s", suffix_words=0)
+
+
+def test_golden_bytes_of_a_reference() -> None:
+    """The key lies before all times; the aggregation is as it was described, in any order."""
+    aggregation = {"store": "w", "windows": "time", "size_ms": 5, "aggregator": {"aggregations": [["n", {"of": "é"}]]}}
+    raw = suppression_codec.encode_reference(Reference(-1, 258, aggregation))
+    assert bytes.fromhex("000000") == suppression_codec.REFERENCE_KEY < suppression_codec.encode_time_key(0, b"")
+    assert raw[:16] == bytes.fromhex("ffffffffffffffff 0000000000000102")
+    text = '{"aggregator":{"aggregations":[["n",{"of":"é"}]]},"size_ms":5,"store":"w","windows":"time"}'
+    assert raw[16:] == text.encode()
+    assert suppression_codec.decode_reference(raw, "s") == Reference(-1, 258, aggregation)
+
+
+@pytest.mark.parametrize("raw", [b"", b"short", bytes(16), bytes(16) + b"{}", bytes(16) + b"[]", bytes(16) + b"\xff"])
+def test_a_damaged_reference_is_refused(raw: bytes) -> None:
+    with pytest.raises(CorruptedDataError, match="the reference of a suppression buffer cannot be read"):
+        suppression_codec.decode_reference(raw, "s")
