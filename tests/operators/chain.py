@@ -97,7 +97,7 @@ class Chain:
         self.operators: list[Operator] = [
             spec.build(context) for spec, context in zip(self.specs, self.contexts, strict=True)
         ]
-        if self.condensed:
+        if self.condensed and self.contexts[0].clock() >= self.contexts[1].clock():  # as `Graph` does
             aggregate, reader = self.operators
             assert isinstance(aggregate, CondensingOperator)
             assert isinstance(reader, FinalResultsReader)

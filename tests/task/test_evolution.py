@@ -285,8 +285,9 @@ def test_a_job_goes_on_with_a_later_version_of_kafka_streams_that_has_the_same_r
     assert [log.read(number).semantics for number in (1, 2)] == ["kafka-4.3", "kafka-4.4"]
 
 
+@pytest.mark.parametrize("cut", [CUT, CUT - 20_000], ids=["between windows", "within one"])
 @pytest.mark.parametrize("renamed", [False, True], ids=["another aggregation", "and the buffer has another name"])
-def test_what_waits_stays_when_its_aggregation_goes(tmp_path: Path, renamed: bool) -> None:
+def test_what_waits_stays_when_its_aggregation_goes(tmp_path: Path, renamed: bool, cut: int) -> None:
     """Windows wait in the store of their aggregation, of which the buffer gets them before that is given up."""
 
     def counts(store: str, final: str, *, condensed: bool) -> Topology:
@@ -302,13 +303,15 @@ def test_what_waits_stays_when_its_aggregation_goes(tmp_path: Path, renamed: boo
     outputs = []
     for condensed in (False, True):
         changed = pipeline(tmp_path / f"{condensed}", counts("before", "final", condensed=condensed))
-        changed.run(CUT)
+        changed.run(cut)
         with open_state(tmp_path / f"{condensed}" / "warehouse", "job", state_dir=tmp_path / "read") as state:
             waiting = state.store("final-store").read().to_pylist()
         changed.topology = counts("after", "last" if renamed else "final", condensed=condensed)
         asked = {"migrate_stores": ["final-store=last-store"]} if renamed else {}
-        changed.run(reset_stores=["before"], **asked)
-        outputs.append((waiting, changed.output("out"), changed.state()))
+        changed.run(cut + 30_000, reset_stores=["before"], **asked)
+        halfway = changed.state()
+        changed.run()
+        outputs.append((waiting, changed.output("out"), halfway, changed.state()))
     assert outputs[0] == outputs[1]
     assert {row["window_start"].minute for row in outputs[0][0]} == {3, 4}
     assert all(row["leaves_at"] - row["window_end"] == timedelta(minutes=1) for row in outputs[0][0])

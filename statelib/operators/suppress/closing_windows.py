@@ -72,8 +72,7 @@ class ClosingWindows:
         self._wait_ms = wait_ms
         self._store = self._opened(name)
         self._newest_stored = self._store.newest_time()
-        reference = self._store.reference
-        self._own_until_ms = in_store.newest_start if reference is None else reference.started_after_ms
+        self._own_until_ms = self._newest_start()
         """Windows that start later have been waiting and are, past memory, in the aggregation's store alone."""
         self.records, self.size = self._store.totals()
         self._stream_time = context.clock()
@@ -91,6 +90,16 @@ class ClosingWindows:
             return store
         resolve_references(backend, [name])
         return SuppressionBufferStore(backend, name, suffix_words=1, time_is_of_key=True)
+
+    def _newest_start(self) -> int:
+        """No window that does not wait, or that has a row in the store of what waits, starts later, ms."""
+        reference, grid = self._store.reference, self._windows.grid
+        if reference is not None:
+            return reference.started_after_ms
+        if self._newest_stored == NO_TIMESTAMP:
+            return self._in_store.newest_start
+        newest = int(grid.start_of(np.array([grid.last_ended(self._newest_stored)]))[0])
+        return max(self._in_store.newest_start, newest)  # which has begun anew if the topology has changed
 
     def figure(self, name: str) -> int:
         """``max_records``, ``max_bytes``, and of the last batch ``sum_records``, ``sum_bytes``: see `FIGURES`."""
@@ -155,23 +164,24 @@ class ClosingWindows:
     def _growth(self, passage: Passage) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Of the growing updates: whether each makes one window more wait, and by how many bytes the buffer grows."""
         slots, is_new = passage.slots, passage.is_new.copy()
-        back = np.flatnonzero(passage.returns)
-        if len(back):
-            is_new[back] = ~self._have_waited(slots[back])
         whole = passage.bytes_after + self._key_bytes(self._windows.key_code(slots)) + START_BYTES
-        return is_new, np.where(is_new, whole, passage.bytes_after - passage.bytes_before)
+        before = whole - (passage.bytes_after - passage.bytes_before)
+        opens = np.flatnonzero(passage.is_new | passage.returns)
+        start = self._windows.start(slots[opens])
+        # The buffer may be younger than the aggregation, so that some do not wait that this has; or older, if its store
+        # was given up, so that others wait that this begins anew.
+        older = opens[start <= self._own_until_ms]
+        if len(older):
+            waiting = self._waiting_bytes(slots[older])
+            is_new[older], before[older] = waiting == 0, waiting
+        return is_new, np.where(is_new, whole, whole - before)
 
-    def _have_waited(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """bool: whether the windows of ``slots``, which the aggregation's store has, have been waiting.
-
-        Some may be older than the buffer: it began when the aggregation had them already.
-        """
-        start = self._windows.start(slots)
-        end = self._windows.grid.end_of(start)
-        waits = start > self._own_until_ms
-        older = np.flatnonzero(~waits & (end <= self._newest_stored))
-        waits[older] = self._store.holds(self._raw_keys(slots[older]), end[older])
-        return waits
+    def _waiting_bytes(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, what windows count that have a row in the store; 0: they have none."""
+        end, counted_bytes = self._windows.end(slots), np.zeros(len(slots), np.int64)
+        may_be = np.flatnonzero(end <= self._newest_stored)
+        counted_bytes[may_be] = self._store.counted_bytes(self._raw_keys(slots[may_be]), end[may_be])
+        return counted_bytes
 
     def _take_out(self, after_ms: int, until_ms: int | None) -> tuple[Departures, NDArray[np.int64]]:
         """The windows that end after ``after_ms`` and until ``until_ms``, and what each counts, in bytes."""

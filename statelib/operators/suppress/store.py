@@ -182,10 +182,16 @@ class SuppressionBufferStore:
             found = [(key, value) for key, value in zip(keys.to_pylist(), values, strict=True) if value is not None]
             yield self._decoded([key for key, _ in found], [value for _, value in found])
 
-    def holds(self, raw_keys: Column, time: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """bool: whether there is a row under each of these buffer keys; arguments as of `load`."""
-        found = [value is not None for _, values in self._looked_up(raw_keys, time) for value in values]
-        return np.array(found, dtype=np.bool_)
+    def counted_bytes(self, raw_keys: Column, time: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, what the rows under these buffer keys count, 0 where there is none; arguments as of `load`."""
+        parts = [np.zeros(0, np.int64)]
+        for keys, values in self._looked_up(raw_keys, time):
+            there = np.array([value is not None for value in values], np.bool_)
+            found = self._decoded(keys.filter(pa.array(there)).to_pylist(), [raw for raw in values if raw is not None])
+            part = np.zeros(len(keys), np.int64)
+            part[there] = found.counted_bytes
+            parts.append(part)
+        return np.concatenate(parts)
 
     def _looked_up(self, raw_keys: Column, time: NDArray[np.int64]) -> Iterator[tuple[Column, Sequence[bytes | None]]]:
         """Keys of the family that has the rows and, if they are there, the values; some at a time."""

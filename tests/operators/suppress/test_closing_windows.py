@@ -144,12 +144,17 @@ def test_a_buffer_that_begins_when_the_aggregation_has_windows(
 
 @given(
     histories(), time_windows(), AGGREGATORS, st.integers(1, 25), st.booleans(),
-    st.lists(st.sampled_from(["nothing", "flush", "spill", "restart", "turn", "seal"]), min_size=1, max_size=5),
+    st.lists(
+        st.sampled_from(["nothing", "flush", "spill", "restart", "turn", "seal", "reset"]), min_size=1, max_size=5
+    ),
 )  # fmt: skip
 def test_a_run_may_go_on_with_what_a_run_of_the_other_way_has_left(
     records, windows, aggregator, size, headers, between
 ) -> None:
-    """A run is condensed or not as its readers and settings want it; some begin when all that waited has left."""
+    """A run is condensed or not as its readers and settings want it; some begin when all that waited has left.
+
+    And some with a changed topology, for which the store of the aggregation is given up: it begins anew.
+    """
     specs = [
         WindowAggregate("w", windows, aggregator),
         Suppress("s", Suppressed.until_window_closes(UNBOUNDED), windows),
@@ -163,7 +168,14 @@ def test_a_run_may_go_on_with_what_a_run_of_the_other_way_has_left(
             if then == "seal":
                 rows += rows_of(chain.operators[1].seal([chain.forwarded([])[0]]))
             chain.condensed ^= turns and then in {"turn", "seal"}
-            if then != "nothing":
+            if then == "reset":
+                chain.flush()
+                content = waiting(chain)
+                for family in ("w", "w.by-start"):
+                    chain.backend.write(WriteBatch([(family, key, None) for key, _ in content[family]]))
+                chain.clocks[0].clear()
+                chain._start()
+            elif then != "nothing":
                 {"flush": chain.flush, "spill": chain.spill}.get(then, chain.restart)()
         chain.flush()
         chains.append((rows, waiting(chain), chain.clocks))
