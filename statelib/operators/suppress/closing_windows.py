@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import spans_of, taken_rows
+from statelib.columns.times import LAST_TIME_MS
 from statelib.operators.suppress.codec import BufferedRows, Reference
 from statelib.operators.suppress.departures import Departures, in_departure_order
 from statelib.operators.suppress.layout_kernel import FIGURES, NOT_STORED, buffer_keys
@@ -155,7 +156,10 @@ class ClosingWindows:
         if self._schema is None:
             return None
         left, _ = self._take_out(self._horizon_ms, None)
-        self._stream_time = max(self._stream_time, int(left.time.max(initial=NO_TIMESTAMP)) + self._wait_ms)
+        newest = int(left.time.max(initial=NO_TIMESTAMP))
+        if newest >= LAST_TIME_MS:  # where ends are cut off, so that some windows end later than they say
+            newest *= 2
+        self._stream_time = max(self._stream_time, newest + self._wait_ms)
         self.records = self.size = 0
         self._own_until_ms = self._in_store.newest_start  # none of these waits any more
         self._has_changed = True

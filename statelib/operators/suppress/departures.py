@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.counting import distinct
+from statelib.columns.times import LAST_TIME_MS
 from statelib.operators.suppress.buffer_kernel import departure_order
 from statelib.operators.suppress.layout_kernel import buffer_keys
 from statelib.records.key_ranks import bytes_behind_decide, bytes_ranks
@@ -78,7 +79,8 @@ def in_departure_order(
 ) -> tuple[NDArray[np.int64], pa.Array, NDArray[np.int64] | None]:
     """The order in which windows leave: by their end, then by the bytes of their keys in the buffer.
 
-    Windows that end together start together, so what is behind the bytes of a record key hardly ever matters.
+    Windows that end together start together, so what is behind the bytes of a record key hardly ever matters; but for
+    the end of time, where ends are cut off.
 
     Args:
         codes: int64, the keys of some windows.
@@ -95,7 +97,7 @@ def in_departure_order(
     def ranks(keys: pa.Array, *, behind_decides: bool) -> NDArray[np.int64]:
         return bytes_ranks(buffer_keys(keys, start, end, suffix_words=1) if behind_decides else keys)
 
-    table, late = all_keys.table, int(start.max(initial=0)) >= _FIRST_BYTE
+    table, late = all_keys.table, int(start.max(initial=0)) >= _FIRST_BYTE or int(end.max(initial=0)) >= LAST_TIME_MS
     if stored:
         keys = pa.concat_arrays([table.take(codes), *stored])
         order = departure_order(end, ranks(keys, behind_decides=late or bytes_behind_decide(keys)), len(keys))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import spans_of
+from statelib.columns.times import LAST_TIME_MS
 from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.suppress.codec import BufferedRows, encode_keys, encode_time_key, encode_time_keys
 from statelib.operators.windows.stored_windows import WindowsInStore
@@ -78,7 +79,8 @@ def _in_order(parts: Iterable[BufferedRows]) -> Iterator[BufferedRows]:
     """Windows in the order of the index by time, given in order of their start and key.
 
     There a window's start is behind the bytes of its key, so that a key may come after a longer one that begins so.
-    What is behind the last key of a part waits for the next one: windows of that key, or of what it begins with.
+    What is behind the last key of a part waits for the next one: windows of that key, or of what it begins with; and
+    all that end with time, where windows end together that have not started so.
     """
     waiting: list[BufferedRows] = []
     for part in parts:
@@ -87,6 +89,7 @@ def _in_order(parts: Iterable[BufferedRows]) -> Iterator[BufferedRows]:
         order = np.asarray(pc.sort_indices(index_keys))
         last = encode_time_key(int(rows.time[-1]), rows.key[-1].as_py())
         waits = np.asarray(pc.greater(index_keys.take(pa.array(order)), pa.scalar(last, index_keys.type)))
+        waits |= rows.time[order] >= LAST_TIME_MS
         yield rows.take(order[~waits])
         waiting = [rows.take(order[waits])]
     yield from waiting

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.columns.times import LAST_TIME_MS
 from statelib.operators.aggregation.definition import several, single
 from statelib.operators.aggregation.sql_functions import (
     approx_count_distinct,
@@ -34,6 +35,7 @@ from statelib.operators.windows import operator as window_aggregate
 from statelib.operators.windows.definition import TimeWindows
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.operators.windows.store import WindowStore
+from statelib.stores import backend
 from statelib.stores.backend import WriteBatch
 from tests.operators.chain import Chain, Record, rows_of
 
@@ -180,6 +182,34 @@ def test_a_run_may_go_on_with_what_a_run_of_the_other_way_has_left(
         chain.flush()
         chains.append((rows, waiting(chain), chain.clocks))
     assert chains[0] == chains[1]
+
+
+@pytest.mark.parametrize("between", ["nothing", "flush", "restart"])
+@pytest.mark.parametrize("keys", [["b", "a"], ["b", "a\x00", "a"]], ids=["two keys", "one begins with another"])
+def test_sealed_at_the_end_of_time_all_leave_once(monkeypatch, keys, between) -> None:
+    """Ends are cut off there, so that windows end together that have not started so. They are read one at a time."""
+    monkeypatch.setattr(backend, "_LISTED_ENTRIES", 1)
+    windows = TimeWindows(10, 5, 3)
+    specs = [
+        WindowAggregate("w", windows, single(count())),
+        Suppress("s", Suppressed.until_window_closes(UNBOUNDED), windows),
+    ]
+    records = [Record(key, "", LAST_TIME_MS - before) for before in (40, 9, 4, 1) for key in keys]
+    chains = []
+    for condensed in (False, True):
+        chain = Chain(specs, pa.string(), condensed=condensed)
+        _, rows = chain.run(records, len(keys), between)
+        if between != "nothing":
+            chain.flush()
+        store = SuppressionBufferStore(chain.backend, "s", suffix_words=1)
+        held = [row for some in store.everything(LAST_TIME_MS - 20) for row in some]
+        _, more = chain.process([Record("a", "", LAST_TIME_MS - 1)])
+        rows += [*more, *rows_of(chain.operators[1].seal([chain.forwarded([])[0]]))]
+        chain.restart()
+        assert rows_of(chain.operators[1].seal([chain.forwarded([])[0]])) == []
+        chains.append((rows, held, waiting(chain), chain.clocks))
+    assert chains[0] == chains[1]
+    assert between == "nothing" or sum(row.end_ms == LAST_TIME_MS for row in chains[0][1]) > 3
 
 
 def test_no_update_is_passed_on() -> None:
