@@ -233,9 +233,7 @@ class TimeOrderedBuffer:
     def _resolve(self) -> None:
         """Gets what waits in the store of an aggregation, as an earlier run has left it: that goes its own way now."""
         if self._store.reference is not None:
-            write = WriteBatch(passed_to=self._context.backend)
-            self._store.resolve(write)
-            self._context.backend.write(write)
+            self._store.resolve()
             self._newest_stored = self._store.newest_time()
 
     def _bring_in(self, inputs: NDArray[Any], stream_time: int) -> Iterable[BufferedRows]:

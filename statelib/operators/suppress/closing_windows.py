@@ -26,7 +26,7 @@ from statelib.operators.suppress.codec import BufferedRows, Reference
 from statelib.operators.suppress.departures import Departures, in_departure_order
 from statelib.operators.suppress.layout_kernel import FIGURES, NOT_STORED, buffer_keys
 from statelib.operators.suppress.occupancy_kernel import NO_BYTES, follow
-from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore, resolve_references
+from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.operators.suppress.waiting_windows import START_BYTES, buffered, counted, with_headers
 from statelib.operators.windows.stored_windows import WindowResults
 from statelib.records.batch import NO_TIMESTAMP
@@ -71,7 +71,9 @@ class ClosingWindows:
         self._windows = windows
         self._in_store = in_store
         self._wait_ms = wait_ms
-        self._store = self._opened(name)
+        self._store = SuppressionBufferStore(context.backend, name, suffix_words=1, time_is_of_key=True)
+        if self._store.reference is not None and self._store.reference.aggregation != in_store.aggregation:
+            self._store.resolve()
         self._newest_stored = self._store.newest_time()
         self._own_until_ms = self._newest_start()
         """Windows that start later have been waiting and are, past memory, in the aggregation's store alone."""
@@ -82,15 +84,6 @@ class ClosingWindows:
         self._figures = np.zeros(1, dtype=FIGURES)
         self._has_changed = False  # since the last flush
         self._past_bytes = 0  # what the stored windows took that have last left past memory, all at once
-
-    def _opened(self, name: str) -> SuppressionBufferStore:
-        """The store; it refers to no other aggregation than this one."""
-        backend = self._context.backend
-        store = SuppressionBufferStore(backend, name, suffix_words=1, time_is_of_key=True)
-        if store.reference is None or store.reference.aggregation == self._in_store.aggregation:
-            return store
-        resolve_references(backend, [name])
-        return SuppressionBufferStore(backend, name, suffix_words=1, time_is_of_key=True)
 
     def _newest_start(self) -> int:
         """No window that does not wait, or that has a row in the store of what waits, starts later, ms."""

@@ -251,23 +251,22 @@ class SuppressionBufferStore:
                 write.put(self._by_time, REFERENCE_KEY, encode_reference(reference))
             self.reference = reference
 
-    def resolve(self, write: WriteBatch) -> None:
-        """Adds rows to ``write`` for all that waits elsewhere: what is there may change or go from now on."""
+    def resolve(self) -> None:
+        """Writes rows for all that waits elsewhere: what is there may change or go from now on."""
         reference, schema = self.reference, self.header.schema
         if reference is None or schema is None:
             return
+        write = WriteBatch(passed_to=self._backend)
         for rows in referred_windows(self._backend, reference, schema):
             self.store(BufferChanges.of(encode_keys(rows, self._suffix_words), rows), schema, write)
         self.refer(None, schema, write)
+        self._backend.write(write)
 
 
 def resolve_references(backend: Backend, names: Iterable[str]) -> None:
     """Gives the buffers of these names, as far as they are there, rows for all that waits in stores beside them."""
     for name in names:
-        write = WriteBatch(passed_to=backend)
-        SuppressionBufferStore(backend, name, suffix_words=1, time_is_of_key=True).resolve(write)
-        if len(write):
-            backend.write(write)
+        SuppressionBufferStore(backend, name, suffix_words=1, time_is_of_key=True).resolve()
 
 
 def _time_keys(time: NDArray[np.int64], raw_keys: ColumnOf, chosen: NDArray[np.int64]) -> ColumnOf:
