@@ -175,10 +175,10 @@ class Graph:
                 and not self._leaves_out(name, readers[0])
             ):
                 reader = self.operators.get(readers[0])
-                # An aggregation that has begun anew is behind its reader, and opens windows that are closed there.
-                behind = self._contexts[name].clock() < self._contexts[readers[0]].clock()
-                if isinstance(reader, FinalResultsReader) and reader.takes_condensed and not behind:
-                    windows = operator.condense()
+                if isinstance(reader, FinalResultsReader) and reader.takes_condensed:
+                    # An aggregation that has begun anew is behind its reader, and opens windows that are closed there.
+                    behind = self._contexts[name].clock() < self._contexts[readers[0]].clock()
+                    windows = None if behind else operator.condense()
                     if windows is not None:
                         reader.leave_in(*windows)
 
