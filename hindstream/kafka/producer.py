@@ -8,7 +8,7 @@ from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from statelib.errors.counted import counted
 from statelib.errors.kinds import InputError, RetryableError
@@ -152,7 +152,9 @@ def transaction(producer: Producer) -> Iterator[None]:
     try:
         yield
         producer.commit_transaction(_SECONDS)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, KafkaException) and error.args[0] == KafkaError._FATAL:  # noqa: SLF001 - its name
+            producer.commit_transaction(_SECONDS)  # raises what has ended the producer: `produce` says only that it has
         with suppress(KafkaException):  # the next producer does it
             producer.abort_transaction(_SECONDS)
         raise

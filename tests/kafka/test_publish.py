@@ -6,14 +6,18 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from confluent_kafka import KafkaException
 
 from hindstream.kafka import publish as publish_module
+from hindstream.kafka.errors import kafka_errors
+from hindstream.kafka.producer import Outgoing, produce, transaction, transactional_producer
 from hindstream.kafka.publish import publish_to_kafka
 from hindstream.spark.phases import pipeline
 from statelib import Job, JsonSerde, KafkaTopic, Produced, StreamsBuilder
@@ -254,6 +258,30 @@ def test_of_two_publishers_one_wins(cluster: Cluster, warehouse: str, monkeypatc
     with pytest.raises(FencedError, match="another process has taken over"):
         publish(job, warehouse, cluster, parallel_transfers=1)
     assert sorted(sent(published(cluster, name)), key=str) == sorted(archived(warehouse), key=str)
+
+
+def test_what_has_fenced_a_producer_in_the_background_is_told(cluster: Cluster, unique: str) -> None:
+    """The client hears of it between two records; of the next one it says only that it is dead."""
+    topic = cluster.create_topic(unique)
+    older = transactional_producer(cluster.settings, unique)
+
+    def sent_again_and_again() -> None:
+        transactional_producer(cluster.settings, unique)
+        for n in range(10_000):
+            try:
+                produce(older, topic, 0, Outgoing(b"key", b"%d" % n))
+            except KafkaException as error:
+                assert "Local: Fatal error" in str(error)  # noqa: PT017 - only this way is the one to test
+                raise
+            time.sleep(0.01)
+
+    with (
+        pytest.raises(FencedError, match="another process has taken over"),
+        kafka_errors(topic=topic),
+        transaction(older),
+    ):
+        sent_again_and_again()
+    assert not cluster.read(topic)
 
 
 def test_records_of_others_are_not_added_to_by_accident(cluster: Cluster, warehouse: str, unique: str) -> None:
