@@ -52,8 +52,11 @@ class _Hours:
     def __init__(self, records: pa.Table) -> None:
         key, value = (records[name].combine_chunks() for name in ("key", "value"))
         self.airport = np.asarray(pc.struct_field(key, "key"))
-        start = pc.struct_field(key, "window_start")
-        self.local = [datetime.astimezone(time, LOCAL_TIME) for time in start.to_pylist()]
+        starts = pc.struct_field(key, "window_start").dictionary_encode()  # an hour is there once an airport
+        local = [datetime.astimezone(time, LOCAL_TIME) for time in starts.dictionary.to_pylist()]
+        which = starts.indices.to_numpy()
+        self.day = np.array([time.date().toordinal() for time in local])[which]
+        self.hour = np.array([time.hour for time in local])[which]
         flights = pc.struct_field(value, "flights").to_numpy(zero_copy_only=False)
         cancelled = pc.struct_field(value, "cancelled").fill_null(0).to_numpy(zero_copy_only=False)
         mean = pc.struct_field(value, "mean_delay").fill_null(0).to_numpy(zero_copy_only=False)
@@ -69,11 +72,10 @@ class _Hours:
 
 
 def _by_day(hours: _Hours) -> Figure:
-    day = np.array([time.date().toordinal() for time in hours.local])
     means = {
         date.fromordinal(int(ordinal)): mean
-        for ordinal in np.unique(day)
-        if (mean := hours.mean_delay(day == ordinal)) is not None
+        for ordinal in np.unique(hours.day)
+        if (mean := hours.mean_delay(hours.day == ordinal)) is not None
     }
     worst, delay = max(means.items(), key=lambda item: item[1])
     names = ["less", *(f"{step:.0f} min" for step in _CALENDAR_STEPS)]
@@ -87,7 +89,7 @@ def _by_day(hours: _Hours) -> Figure:
 
 
 def _by_hour_of_day(hours: _Hours) -> Figure:
-    hour = np.array([time.hour for time in hours.local])
+    hour = hours.hour
     shown = [int(h) for h in np.unique(hour) if hours.departed[hour == h].sum() >= _FEWEST_FLIGHTS]
     series = [
         Series(name, [hours.mean_delay((hour == h) & (hours.airport == name), _FEWEST_FLIGHTS) for h in shown], css)
