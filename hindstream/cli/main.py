@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from hindstream.cli.asked import only_what_is_asked_for
 from hindstream.cli.begin import commands as begin_commands
 from hindstream.cli.begin.session_commands import session
 from hindstream.cli.bring import commands as bring_commands
@@ -71,7 +72,7 @@ def main() -> None:
     state: dict[str, bool] = {}
     try:
         with exhaustion_told():
-            app(obj=state)
+            only_what_is_asked_for(app, sys.argv[1:], _FLAGS)(obj=state)
     except HindstreamError as error:
         if state.get("debug"):
             raise
@@ -82,6 +83,9 @@ def main() -> None:
             sys.stderr.write("hindstream: interrupted. Next: run the same command again, it continues\n")
         raise
 
+
+_FLAGS = ("--debug", "--quiet", "-q")
+"""Options of all commands that come before the command."""
 
 INTERRUPTED = 130
 """The exit code that typer gives a command that Ctrl-C has ended."""

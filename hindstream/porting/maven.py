@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from hindstream.cache_folder import cache_folder
 from statelib.errors.kinds import ConfigurationError
 
 CENTRAL = "https://repo.maven.apache.org/maven2"
@@ -17,8 +17,8 @@ _SECONDS = 60
 
 
 def kept_folder() -> Path:
-    """Where things are kept that can be fetched or made again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hindstream" / "java"
+    """Where jars are kept, and what is compiled of them."""
+    return cache_folder() / "java"
 
 
 @dataclass(frozen=True, slots=True)

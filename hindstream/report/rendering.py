@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 
+from hindstream.cache_folder import cache_folder
 from hindstream.console import numbers
 from hindstream.console.differences import change_text
 from hindstream.report.accounts import shares
@@ -15,6 +17,20 @@ from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from jinja2.bccache import Bucket
+
+
+_FOLDER = Path(__file__).parent / "templates"
+
+
+class _KeptTemplates(FileSystemBytecodeCache):
+    """Templates as Python has compiled them, which takes longer than to render them; kept if they can be."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keeps one, if there is room for it."""
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
 
 
 def render(template: str, page: Mapping[str, object]) -> str:
@@ -27,10 +43,17 @@ def render(template: str, page: Mapping[str, object]) -> str:
     return _templates().get_template(template).render(page)
 
 
+def load_templates() -> None:
+    """Loads them all, for whoever is about to become a process that renders some."""
+    for file in _FOLDER.iterdir():
+        _templates().get_template(file.name)
+
+
 @cache
 def _templates() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(_FOLDER),
+        bytecode_cache=_kept(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -48,6 +71,16 @@ def _templates() -> Environment:
     )
     environment.globals.update({"counted": counted, "percent": numbers.percent_text, "shares": shares})
     return environment
+
+
+def _kept() -> _KeptTemplates | None:
+    """None: this user can keep nothing."""
+    try:
+        folder = cache_folder() / "templates"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return _KeptTemplates(str(folder))
 
 
 def _parameter(value: object) -> str:

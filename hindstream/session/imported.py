@@ -34,16 +34,18 @@ PRELOADED = (
 )
 """What commands import that wait for it; they import the rest as ever."""
 
+_TEMPLATES = "hindstream.report.rendering"
 _MODULES = {ending.removeprefix(".") for ending in importlib.machinery.all_suffixes()}
 
 
 def preload() -> None:
-    """Imports all modules that matter, and loads the kernels; nothing of it starts a thread or opens a file."""
+    """Imports all modules that matter, and loads kernels and templates; no thread and no open file is left of it."""
     for name in PRELOADED:
         importlib.import_module(name)
     from statelib.kernels.compiled import load_kernels  # noqa: PLC0415
 
     load_kernels()
+    importlib.import_module(_TEMPLATES).load_templates()
 
 
 def state_of_code() -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.errors.did_you_mean import did_you_mean
@@ -127,7 +128,8 @@ class _Named(type):
     """Says of a class what to use in place of a class method that there is not."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("_"):
+        is_field = name in vars(cls).get("__annotations__", ()) and not is_dataclass(cls)
+        if name.startswith("_") or is_field:  # for its default a dataclass asks that is being made
             raise AttributeError(name)
         raise _no_method(cls, name)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from statelib import ConfigurationError
-from statelib.calls import KafkasNames
+from statelib.calls import KafkasNames, kafkas_names
 from tests.calls.samples import OBJECTS, STREAMS, an
 from tests.completeness.answers import CHAPTERS
 from tests.completeness.kafka_api import read_api
@@ -100,3 +101,26 @@ def test_a_name_of_another_class_says_how_to_come_there(of: str, tmp_path: Path)
 )
 def test_the_way_is_the_shortest(of: str, name: str, step: str, tmp_path: Path) -> None:
     assert step in asked(an(of, str(tmp_path)), name)
+
+
+def test_a_class_that_is_being_made_asks_for_no_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataclass looks for defaults of its fields: making it would take longer by a message for each."""
+    asked: list[str] = []
+
+    def told(cls: type, name: str) -> AttributeError:
+        asked.append(name)
+        return AttributeError(cls, name)
+
+    monkeypatch.setattr(kafkas_names, "_no_method", told)
+
+    @dataclass(frozen=True)
+    class Made(kafkas_names.KafkasNames):
+        size_ms: int
+        grace_ms: int = 0
+
+    assert not asked
+    assert (Made(1).size_ms, Made.grace_ms) == (1, 0)
+    for name in ("size_ms", "other"):
+        with pytest.raises(AttributeError):
+            getattr(Made, name)
+    assert asked == ["size_ms", "other"]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindstream.cache_folder import cache_folder
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
@@ -123,9 +124,8 @@ def _bundled(environ: Mapping[str, str]) -> Java | str:
     if version not in VERSIONS:
         return f"the package {_PACKAGE} is version {version}"
     text = _WRAPPER.format(java=shlex.quote(str(runtime / "bin" / "java")))
-    cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hindstream"
     reasons = []
-    for home in (BUNDLED_HOME, cache / f"java-home-{hashlib.sha256(text.encode()).hexdigest()[:12]}"):
+    for home in (BUNDLED_HOME, cache_folder(environ) / f"java-home-{hashlib.sha256(text.encode()).hexdigest()[:12]}"):
         try:
             _write_program(home / "bin" / "java", text)
         except OSError as error:

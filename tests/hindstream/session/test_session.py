@@ -438,6 +438,7 @@ _READ_FOR_NOTHING = {
     *("COLUMNS", "LINES"),  # the width of a table that numba keeps of its types
     *("HOME", "_PYTHON_PROJECT_BASE", "_PYTHON_SYSCONFIGDATA_NAME"),  # the paths of the interpreter
     *("SOURCE_DATE_EPOCH", "VS_PROFILER"),  # f2py's files and Windows
+    "XDG_CACHE_HOME",  # where compiled templates are: a session has all of them in memory
 }
 
 
