@@ -25,7 +25,7 @@ SIZES = (500_000, 1_000_000, 2_000_000, 4_000_000)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="./dev bench", description=__doc__)
     parser.add_argument(
         "--sizes",
         nargs="+",

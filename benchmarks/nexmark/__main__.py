@@ -22,7 +22,7 @@ from benchmarks.nexmark.targets import verdicts
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./dev bench --nexmark", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="./dev bench --nexmark", description=__doc__)
     add_parameters(parser)
     names = [contestant.name for contestant in CONTESTANTS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these contestants alone")

@@ -104,7 +104,9 @@ def add_parameters(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     """Archives the topics in a folder, for ``hindstream run examples/nexmark/q0.py:job``."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.nexmark.dataset", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="python -m benchmarks.nexmark.dataset", description=main.__doc__
+    )
     parser.add_argument("warehouse", type=Path)
     add_parameters(parser)
     arguments = vars(parser.parse_args())

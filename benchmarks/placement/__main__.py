@@ -30,7 +30,7 @@ _CHART_HEIGHT = 226
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.placement", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="python -m benchmarks.placement", description=__doc__)
     parser.add_argument("--hosts", type=int, default=Size.hosts)
     parser.add_argument("--tasks", type=int, default=Size.tasks)
     parser.add_argument("--learners", type=int, help="max_warmup_replicas; default: a fifth of the hosts")

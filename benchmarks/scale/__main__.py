@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import tempfile
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
@@ -34,8 +35,11 @@ MEASUREMENTS: tuple[Measurement, ...] = (
 )  # fmt: skip
 
 
+_FLAGS = {"true": True, "false": False}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="python -m benchmarks.scale", description=__doc__)
     names = [measurement.name for measurement in MEASUREMENTS]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; none: all")
     parser.add_argument(
@@ -48,7 +52,7 @@ def main() -> None:
     for name, value in WORKER_ENVIRONMENT.items():
         os.environ.setdefault(name, value)  # of the processes that measurements start
     chosen = [resized(m, arguments.set) for m in MEASUREMENTS if m.name in (arguments.names or names)]
-    results, missed = [], 0
+    results, missed, wrong = [], 0, []
     for measurement in chosen:
         print(measurement.name, *(f"{name}={value}" for name, value in asdict(measurement).items()), flush=True)
         with tempfile.TemporaryDirectory(prefix="hindstream-scale-") as folder:
@@ -56,6 +60,7 @@ def main() -> None:
                 print(f"  {figure}", flush=True)
                 results.append({"measurement": measurement.name, **figure.as_json()})
                 missed += figure.is_met is False
+                wrong += [figure.name] * (figure.is_answer and not figure.is_met)
     document = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
@@ -65,6 +70,8 @@ def main() -> None:
     arguments.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     targets = [result for result in results if result["is_met"] is not None]
     print(f"{len(targets) - missed} of {len(targets)} targets met, {missed} missed")
+    if wrong:
+        sys.exit(f"wrong answers: {'; '.join(wrong)}")
 
 
 def resized(measurement: Measurement, assignments: list[str]) -> Measurement:
@@ -77,7 +84,7 @@ def resized(measurement: Measurement, assignments: list[str]) -> Measurement:
         if name == measurement.name:
             if size not in types:
                 raise SystemExit(f"{name} has no size {size!r}; it has {', '.join(types)}")
-            changes[size] = types[size](value)
+            changes[size] = _FLAGS[value.lower()] if types[size] is bool else types[size](value)
     return replace(measurement, **changes)
 
 

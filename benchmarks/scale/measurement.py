@@ -22,6 +22,7 @@ class Figure:
         at_most: The target, an upper bound; None: there is none.
         at_least: The target, a lower bound; None: there is none.
         details: Figures from which it is made, and those beside it.
+        is_answer: Whether it says that answers are right: 1, or 0.
     """
 
     name: str
@@ -30,6 +31,12 @@ class Figure:
     at_most: float | None = None
     at_least: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    is_answer: bool = False
+
+    @classmethod
+    def of_answers(cls, name: str, *, are_right: bool) -> Figure:
+        """Whether answers are what they must be: where they are not, other figures say nothing."""
+        return cls(name, float(are_right), at_least=1, is_answer=True)
 
     @property
     def is_met(self) -> bool | None:

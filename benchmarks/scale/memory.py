@@ -95,7 +95,7 @@ class Memory(Measurement):
         yield Figure(f"peak anonymous memory of the whole process: {size}", whole, "MiB", at_most=limit, details=mib)
         answers = [run.answer for pair in pairs for run in pair]
         same = bool(answers[0]) and answers[1:] == answers[:-1]
-        yield Figure(f"answer equal to that of the run in memory: {size}", float(same), at_least=1)
+        yield Figure.of_answers(f"answer equal to that of the run in memory: {size}", are_right=same)
         ratios = [bounded.cpu_seconds / in_memory.cpu_seconds for bounded, in_memory in pairs]
         details: dict[str, object] = {
             f"{name}, {key.replace('_', ' ')}": median(getattr(run, key) for run in runs)

@@ -136,7 +136,7 @@ class Waiting(Measurement):
     def _equal(self, name: str) -> Figure:
         """Whether all have published the same files, and some at all."""
         same = all(self._answers) and len(set(self._answers)) == 1
-        return Figure(name, float(same), at_least=1)
+        return Figure.of_answers(name, are_right=same)
 
     def measured(self, command: Sequence[str], place: Path, session: WarmSession | None = None) -> Cost:
         if session is not None:

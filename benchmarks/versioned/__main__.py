@@ -18,7 +18,7 @@ from benchmarks.versioned.runner import OPERATIONS, OURS, THEIRS, run
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./dev bench --versioned", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="./dev bench --versioned", description=__doc__)
     parser.add_argument("--axes", nargs="+", choices=list(AXES), default=list(AXES), help="vary these alone")
     parser.add_argument("--puts", type=int, default=60_000, help="of each case")
     parser.add_argument("--reads", type=int, default=60_000, help="of the latest version, as of a time, and in a join")

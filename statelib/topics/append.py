@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from statelib.topics.archive import TopicArchive
     from statelib.topics.parquet.writer import PartitionWriter
 
+_ASSIGNED = frozenset({"partition", "offset"})
 _MEMORY_BYTES = 512 << 20
 """What the row groups of all partitions may hold together."""
 
@@ -97,9 +98,10 @@ def distribute(
     offsets = np.array([next_offsets[partition] for partition in range(partitions)], np.int64)
     null_keys = 0
     for batch in batches:
-        if "key" not in batch.schema.names or "offset" in batch.schema.names:
+        if "key" not in batch.schema.names or not _ASSIGNED.isdisjoint(batch.schema.names):
             what = f"records to be partitioned have the columns {', '.join(batch.schema.names)}"
-            raise ConfigurationError(what, next_step="give key, value, timestamp and headers; offsets are assigned")
+            step = "give key, value, timestamp and headers; partitions and offsets are assigned"
+            raise ConfigurationError(what, next_step=step)
         key = batch.column("key")
         where = partition_for(serde_for(key.type).serialize(key), partitions, null_keys_before=null_keys)
         null_keys += key.null_count

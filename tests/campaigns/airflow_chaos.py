@@ -162,7 +162,7 @@ def _records(warehouse: str) -> list[tuple[Any, ...]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs it; 1 if something is lost, doubled or different, or a run is not green."""
-    parser = argparse.ArgumentParser(prog="./dev campaign airflow-chaos", description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, prog="./dev campaign airflow-chaos", description=__doc__)
     parser.add_argument("--slices", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--task-per", choices=["phase", "run"], default="run")

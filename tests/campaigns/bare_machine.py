@@ -112,7 +112,9 @@ class Machine:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs both; 2 if this machine cannot make another, 1 if either has failed."""
-    parser = argparse.ArgumentParser(prog="./dev campaign bare-machine", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="./dev campaign bare-machine", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument(
         "--mirror", default=_mirror(), help="Debian's packages (default: where this machine's apt has its own)"
     )

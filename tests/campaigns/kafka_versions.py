@@ -52,6 +52,7 @@ MATRIX = (
 def main(arguments: Sequence[str]) -> int:
     """Runs the tests of each row; 1 if any fails."""
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog="./dev campaign kafka-versions",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

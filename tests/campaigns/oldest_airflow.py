@@ -34,7 +34,10 @@ _TESTS = ("tests/hindstream/airflow",)
 def main(arguments: Sequence[str]) -> int:
     """Makes the environment and runs all; 1 if anything fails."""
     parser = argparse.ArgumentParser(
-        prog="./dev campaign oldest-airflow", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        allow_abbrev=False,
+        prog="./dev campaign oldest-airflow",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("tests", nargs="*", default=_TESTS, help=f"what pytest runs (default: {' '.join(_TESTS)})")
     parser.add_argument("--slices", type=int, default=10, help="of airflow-chaos; 0: without it (default: 10)")

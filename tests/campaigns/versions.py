@@ -76,7 +76,10 @@ class Row:
 def main(arguments: Sequence[str]) -> int:
     """Tries each Python with each set of packages; 1 if anything does not work, 2 if a Python is not there."""
     parser = argparse.ArgumentParser(
-        prog="./dev campaign versions", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        allow_abbrev=False,
+        prog="./dev campaign versions",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--python", nargs="+", default=PYTHONS, help=f"versions or paths (default: {PYTHONS})")
     parser.add_argument("--packages", nargs="+", default=("locked", "lowest", "newest"), help="see above")

@@ -58,7 +58,9 @@ def run_demo(environment: Path, folder: Path) -> subprocess.CompletedProcess[str
 
 def main(arguments: Sequence[str]) -> int:
     """Installs and runs; 1 if the demo does not end as it should."""
-    parser = argparse.ArgumentParser(prog="./dev campaign wheel", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="./dev campaign wheel", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--extra", default="demo", help="what is installed with it (default: demo)")
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="wheel-"))

@@ -36,7 +36,7 @@ _MEMORY = Path("/dev/shm")
 
 def main(arguments: Sequence[str]) -> int:
     """Runs it."""
-    options = argparse.ArgumentParser(prog="differential", description=__doc__)
+    options = argparse.ArgumentParser(allow_abbrev=False, prog="differential", description=__doc__)
     options.add_argument("--programs", type=int, default=5_000, help="how many")
     options.add_argument("--seed", type=int, help="of the first one, the others follow; if left out, a new one")
     options.add_argument("--every-slice", type=int, default=20, help="each how manieth is also run as a job")

@@ -27,7 +27,7 @@ _WORKERS = 2
 
 def main(arguments: Sequence[str]) -> int:
     """Runs it."""
-    options = argparse.ArgumentParser(prog="peers", description=__doc__)
+    options = argparse.ArgumentParser(allow_abbrev=False, prog="peers", description=__doc__)
     options.add_argument("--only", default="", help="a part of the names of test classes")
     options.add_argument("--kafka", help="a version of the library; if left out, that of tracer/pom.xml")
     options.add_argument("--by-slices", action="store_true", help="also as jobs, with a slice for each record")

@@ -115,11 +115,12 @@ def test_the_files_of_a_commit_that_landed_stay(tmp_path, monkeypatch, error):
     "change",
     [
         lambda table: table.append_column("offset", pa.array(range(5))),
+        lambda table: table.append_column("partition", pa.array([0] * 5, pa.int32())),
         lambda table: table.drop_columns(["key"]),
         lambda table: table.append_column("colour", pa.array(range(5))),
         lambda table: table.set_column(2, "value", pa.array(range(5))),
     ],
-    ids=["offsets given", "no key", "unknown column", "another type"],
+    ids=["offsets given", "partitions given", "no key", "unknown column", "another type"],
 )
 def test_records_that_do_not_fit_leave_nothing(tmp_path, change):
     archive = TopicArchive.create(str(tmp_path / "t"), SCHEMA, 2)

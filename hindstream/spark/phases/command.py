@@ -26,7 +26,7 @@ def phase_main(
 
     An error ends the process with its class's exit code and one message, without a traceback.
     """
-    parser = argparse.ArgumentParser(description=description)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=description)
     parser.add_argument("--job", required=True, metavar="FILE.py:NAME", help="the job, or PACKAGE.MODULE:NAME")
     parser.add_argument("--run", metavar="RUN_ID", help="the run; without it the newest")
     for name, field in Settings.model_fields.items():

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from statelib.settings.settings import load_settings  # noqa: PLC0415
     from statelib.settings.value_sources import TASK_ARGUMENTS  # noqa: PLC0415
 
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     for name in ("job", "name", "run", "settings"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--phase", required=True, choices=PHASES)

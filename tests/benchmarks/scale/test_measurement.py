@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
 import pytest
 
+from benchmarks.scale import __main__ as scale
 from benchmarks.scale.__main__ import MEASUREMENTS, resized
+from benchmarks.scale.diff import Diff
 from benchmarks.scale.estimates import _off
-from benchmarks.scale.measurement import Figure
+from benchmarks.scale.measurement import Figure, Measurement
 from benchmarks.scale.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -35,6 +46,34 @@ def test_sizes_are_set_by_measurement() -> None:
     assert resized(Memory(), assignments) == Memory(records=1000, budget_mib=16)
     with pytest.raises(SystemExit, match="no size 'record'"):
         resized(Memory(), ["memory.record=1000"])
+
+
+def test_a_flag_is_a_word() -> None:
+    assert resized(Diff(on_spark=True), ["diff.on_spark=false"]) == Diff(on_spark=False)
+
+
+@dataclass
+class Answering(Measurement):
+    """Answers, and misses a target."""
+
+    name: ClassVar[str] = "answering"
+    right: bool = True
+
+    def figures(self, folder: Path) -> Iterator[Figure]:
+        yield Figure("slow", 2.0, at_most=1)
+        yield Figure.of_answers("answers equal", are_right=self.right)
+
+
+@pytest.mark.parametrize(("said", "code"), [("true", None), ("False", "wrong answers: answers equal")])
+def test_a_wrong_answer_fails_and_a_missed_target_does_not(
+    said: str, code: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scale, "MEASUREMENTS", (Answering(),))
+    output = str(tmp_path / "scale.json")
+    monkeypatch.setattr(sys, "argv", ["scale", "--set", f"answering.right={said}", "--output", output])
+    with nullcontext() if code is None else pytest.raises(SystemExit, match=code):
+        scale.main()
+    assert ("1 of 2" if code is None else "0 of 2") in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

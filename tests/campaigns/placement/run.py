@@ -63,7 +63,9 @@ class _Checks:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs it; 1: something did not hold."""
-    parser = argparse.ArgumentParser(prog="python -m tests.campaigns placement", description=__doc__)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="python -m tests.campaigns placement", description=__doc__
+    )
     parser.add_argument("--profiles", type=int, default=1_200_000, help="each has a kilobyte of state")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="keep the folder")

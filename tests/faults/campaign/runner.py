@@ -79,7 +79,9 @@ class Row:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs a campaign; 1 if anything is not as it should be."""
-    parser = argparse.ArgumentParser(prog="./dev campaign faults", description="Faults of every kind.")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="./dev campaign faults", description="Faults of every kind."
+    )
     parser.add_argument("--seed", type=int, default=None, help="decides everything that is by chance (default: new)")
     parser.add_argument("--quick", action="store_true", help="a sample that takes ten minutes at most on two cores")
     parser.add_argument("--only", nargs="+", choices=list(FAULTS), default=list(FAULTS), help="these faults")
