@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
 
-from hindstream.estimate.usage import TaskMemory, usage
+from hindstream.estimate.usage import TaskMemory
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="from /proc")
 
@@ -17,16 +19,25 @@ _BUSY = (
 )
 
 
+_LOOKS_AT_A_CHILD = f"""
+import dataclasses, json, subprocess, sys
+from hindstream.estimate.usage import usage
+before = usage()
+with subprocess.Popen([sys.executable, "-c", {_BUSY!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    child.stdout.readline()
+    after = usage()
+    child.communicate()
+print(json.dumps([dataclasses.asdict(before), dataclasses.asdict(after)]))
+"""
+
+
 def test_a_child_counts_while_it_lives() -> None:
-    before = usage()
-    with subprocess.Popen([sys.executable, "-c", _BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout
-        child.stdout.readline()
-        after = usage()
-        child.communicate()
-    assert after.cpu_seconds - before.cpu_seconds > 0.25
-    assert after.memory_bytes - before.memory_bytes > 90 << 20
-    assert before.worker_bytes or after.worker_bytes == 0  # it is no worker of Spark; other tests may have left some
+    """In a process without others, whose memory would change meanwhile."""
+    done = subprocess.run([sys.executable, "-c", _LOOKS_AT_A_CHILD], check=True, capture_output=True, cwd=ROOT)
+    before, after = json.loads(done.stdout)
+    assert after["cpu_seconds"] - before["cpu_seconds"] > 0.25
+    assert after["memory_bytes"] - before["memory_bytes"] > 90 << 20
+    assert after["worker_bytes"] == 0  # it is no worker of Spark
 
 
 def test_memory_of_a_task_is_what_it_takes_beyond_what_was_there() -> None:
