@@ -1,4 +1,4 @@
-"""Every operator on Spark: on four threads what one thread gives without Spark."""
+"""Every operator on Spark: on four threads what one thread gives without Spark, to the byte."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from statelib.commits import CommitLog
 from tests.surface.job import job
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.task.pipeline import Pipeline
@@ -32,6 +33,15 @@ def published(pipeline: Pipeline) -> dict[str, list[Any]]:
     return {topic: pipeline.output(topic) for topic in sorted(sinks)}
 
 
+def files(pipeline: Pipeline) -> list[list[tuple[str, int, int, str]]]:
+    """By commit, each file of records that it has published: topic, partition, rows, digest of its bytes."""
+    log = CommitLog(pipeline.warehouse, pipeline.name)
+    return [
+        sorted((sink.topic, sink.file.partition, sink.file.rows, sink.file.sha256) for sink in log.read(number).sinks)
+        for number in range(1, log.head_number() + 1)
+    ]
+
+
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     pipeline = filled(tmp_path_factory.mktemp("here"))
@@ -53,3 +63,8 @@ def test_four_threads_give_the_same(tmp_path: Path, expected: dict[str, list[Any
     assert done.returncode == 0, done.stderr
     got = published(pipeline)
     assert [topic for topic in got if got[topic] != expected[topic]] == []
+    here = filled(tmp_path / "here")
+    for until_ms in (MIDDLE_MS, None):
+        here.run(until_ms)
+    assert len(files(here)) == 2
+    assert files(pipeline) == files(here)
