@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.columns.arrow_buffers import taken_rows
+from statelib.columns.arrow_buffers import taken_rows, valid_of
 from statelib.columns.counting import sort_by
 
 if TYPE_CHECKING:
@@ -51,6 +51,14 @@ class RowPool:
         if len(self._pieces) == 1:
             return taken_rows(self._pieces[0], numbers)
         return self._take_of_several(numbers)
+
+    def valid(self, name: str, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """bool, which of the rows with these numbers have a value in a column; none if there is no such column."""
+        if name not in self.schema.names:
+            return np.zeros(len(numbers), np.bool_)
+        pieces = [valid_of(piece.column(name)) for piece in self._pieces]
+        valid: NDArray[np.bool_] = np.concatenate([np.empty(0, np.bool_), *pieces])[numbers]
+        return valid
 
     def _merge(self) -> None:
         if len(self._pieces) > 1:

@@ -20,7 +20,7 @@ from statelib.operators.base import (
 )
 from statelib.operators.mappers.function_errors import UserFunctionError
 from statelib.operators.suppress.operator import RunningSuppress
-from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
+from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader, StoringOperator
 from statelib.records.batch import Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
@@ -151,6 +151,7 @@ class Graph:
         self._turn_of = {node.name: running for running in self._in_turns for node in running.nodes}
         if tap is None and leeway is None:  # with some, windows take records whose final results have been given
             self._condense()
+            self._refer()
 
     def _together(self, turn: Sequence[Node]) -> InTurns:
         """The nodes of a turn that has several."""
@@ -176,11 +177,27 @@ class Graph:
             ):
                 reader = self.operators.get(readers[0])
                 if isinstance(reader, FinalResultsReader) and reader.takes_condensed:
-                    # An aggregation that has begun anew is behind its reader, and opens windows that are closed there.
-                    behind = self._contexts[name].clock() < self._contexts[readers[0]].clock()
-                    windows = None if behind else operator.condense()
+                    windows = None if self._is_behind(name, readers[0]) else operator.condense()
                     if windows is not None:
                         reader.leave_in(*windows)
+
+    def _refer(self) -> None:
+        """Lets suppressions leave windows to the stores of their aggregations."""
+        for node in self.nodes:
+            reader = self.operators.get(node.name)
+            if not isinstance(reader, FinalResultsReader) or not reader.may_refer or len(node.parents) != 1:
+                continue
+            (parent,) = node.parents
+            aggregate = self.operators.get(parent)
+            is_apart = parent not in self._turn_of and node.name not in self._turn_of
+            if isinstance(aggregate, StoringOperator) and is_apart and not self._leaves_out(parent, node.name):
+                windows = None if self._is_behind(parent, node.name) else aggregate.in_store()
+                if windows is not None:
+                    reader.refer_to(windows)
+
+    def _is_behind(self, aggregation: str, reader: str) -> bool:
+        """Whether an aggregation has begun anew: then it opens windows that are closed where it is read."""
+        return self._contexts[aggregation].clock() < self._contexts[reader].clock()
 
     def _leaves_out(self, parent: str, node: str) -> bool:
         """Whether a node gets a part of what its parent forwards, so that it has to be forwarded."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext, SpillingOperator
-from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
+from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader, StoringOperator
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
@@ -70,6 +70,7 @@ class Chain:
         table: Whether the source is a table, whose records carry prior values.
         headers: Whether the source's records have headers.
         condensed: Whether the first operator leaves out what the second one, its only reader, does not need.
+        refers: Whether the second operator leaves windows to the store of the first one.
     """
 
     specs: Sequence[OperatorSpec]
@@ -80,6 +81,7 @@ class Chain:
     backend: Backend = field(default_factory=MemoryBackend)
     headers: bool = False
     condensed: bool = False
+    refers: bool = False
     sequence: int = 0
 
     def __post_init__(self) -> None:
@@ -105,6 +107,14 @@ class Chain:
             windows = aggregate.condense()
             assert windows is not None
             reader.leave_in(*windows)
+        if self.refers and self.contexts[0].clock() >= self.contexts[1].clock():
+            aggregate, reader = self.operators
+            assert isinstance(aggregate, StoringOperator)
+            assert isinstance(reader, FinalResultsReader)
+            assert reader.may_refer
+            in_store = aggregate.in_store()
+            assert in_store is not None
+            reader.refer_to(in_store)
 
     def process(self, records: Sequence[Record]) -> list[list[Row]]:
         """One batch through all operators; what each of them forwarded."""

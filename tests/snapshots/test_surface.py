@@ -12,6 +12,7 @@ import pytest
 from statelib import ConfigurationError, InputError, StateSnapshot, open_state
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
+from statelib.stores.spec import families_to_read
 from statelib.task import forwarded_types
 from statelib.task.type_inference import forwarded_of_nothing, types_of
 from statelib.topics.partitioner import partition_for
@@ -78,7 +79,7 @@ def tasks_of(warehouse: Warehouse, state: StateSnapshot, store: str) -> Iterator
     sub = STORES[store][0]
     for partition in (0,) if store in GLOBAL else range(PARTITIONS):
         task_id = f"{sub}_{partition}"
-        with state._restored.open(task_id, STORES[store][2].families) as backend:
+        with state._restored.open(task_id, families_to_read(STORES[store][2])) as backend:
             yield partition, backend, made.tasks[task_id]
 
 

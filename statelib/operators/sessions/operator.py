@@ -36,6 +36,8 @@ from statelib.operators.sessions.kernel import EMISSION
 from statelib.operators.sessions.slot_lists_kernel import SESSION
 from statelib.operators.sessions.slots_kernel import SessionSlots, is_stored
 from statelib.operators.sessions.store import SessionBounds, SessionStore
+from statelib.operators.sessions.stored_sessions import SessionsInStore
+from statelib.operators.windows.stored_windows import stored_as
 from statelib.operators.windows.windowed_aggregate import Piece, WindowedAggregateSpec, together, updates_of
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import Windows
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from statelib.operators.clocks import WindowClock
     from statelib.operators.sessions.slots_kernel import Assigned
     from statelib.operators.windows.definition import SessionWindows
+    from statelib.operators.windows.stored_windows import StoredWindows
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
 
@@ -139,6 +142,12 @@ class RunningSessionAggregate:
         """An empty working set."""
         self._slots.clear()
         self._removed = np.empty(0, dtype=SESSION)  # stored sessions that have left the slots
+
+    def in_store(self) -> StoredWindows | None:
+        """See `StoringOperator`."""
+        if self._streams.have_own_clocks or self._spec.clock != "operator" or self._spec.final:
+            return None
+        return SessionsInStore(self._store, stored_as(self._spec))
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The tombstones and the new session of each record that is not too late."""

@@ -192,11 +192,22 @@ class SessionStore:
 
         Those of sessions that are out of retention too, until the next `expire`; None: they end at any time.
         """
+        for raws in self._ending(after_ms, until_ms):
+            yield decode_end_keys(raws, self._name)[0]
+
+    def ending_with_rows(self, after_ms: int, until_ms: int | None) -> Iterator[tuple[SessionBounds, pa.Array]]:
+        """The sessions of `ending`, in order of end, then start, then key bytes, with their rows."""
+        for raws in self._ending(after_ms, until_ms):
+            bounds = SessionBounds(*decode_end_keys(raws, self._name))
+            yield bounds, self.look_up(encode_keys(bounds.keys, bounds.start, bounds.end))
+
+    def _ending(self, after_ms: int, until_ms: int | None) -> Iterator[Column]:
+        """The keys of the index by end."""
         first_ms, last_ms = max(after_ms + 1, 0), self.newest_stored if until_ms is None else until_ms
         if first_ms <= min(last_ms, self.newest_stored):
             ends = encode_end_key(first_ms), encode_end_key(last_ms + 1)
             for raws, _ in scan_columns(self._backend, self._by_end, *ends):
-                yield decode_end_keys(raws, self._name)[0]
+                yield raws
 
     def put(self, session: SessionRow, write: WriteBatch) -> None:
         """Sets a session. One that is out of retention is refused and counted."""

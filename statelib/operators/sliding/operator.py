@@ -39,6 +39,7 @@ from statelib.operators.sliding.kernel import UPDATE
 from statelib.operators.sliding.slots_kernel import SlidingSlots
 from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.store import WindowChanges, WindowStore
+from statelib.operators.windows.stored_windows import WindowsInStore, stored_as
 from statelib.operators.windows.windowed_aggregate import Piece, WindowedAggregateSpec, together, updates_of
 from statelib.records.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.records.key_column import Windows
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.sliding.slots_kernel import Slid
     from statelib.operators.windows.definition import SlidingWindows
+    from statelib.operators.windows.stored_windows import StoredWindows
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
 
@@ -120,6 +122,12 @@ class RunningSlidingAggregate:
         self._slots = SlidingSlots(windows.time_difference_ms, windows.grace_period_ms, retention_ms, store_time)
         self._streams = CogroupedStreams(context, count_of_streams(spec.aggregator))
         self._failed_rows: list[int] = []  # records of the last batch for which a function has failed
+
+    def in_store(self) -> StoredWindows | None:
+        """See `StoringOperator`."""
+        if self._streams.have_own_clocks or self._spec.final:
+            return None
+        return WindowsInStore(self._store, stored_as(self._spec))
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that changes."""

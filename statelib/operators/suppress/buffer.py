@@ -24,9 +24,10 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.suppress.buffer_kernel import SuppressionBuffer
 from statelib.operators.suppress.buffered_columns import from_store, stored_schema, to_store
-from statelib.operators.suppress.codec import BufferedRows
+from statelib.operators.suppress.codec import BufferedRows, encode_keys
 from statelib.operators.suppress.departures import Departures
 from statelib.operators.suppress.layout_kernel import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
+from statelib.operators.suppress.left_in_store import LeftInStore
 from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.records.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.records.key_table import KeyTable
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.windows.stored_windows import StoredWindows
 
 _FEW_ROWS = 1 << 12
 
@@ -109,7 +111,14 @@ class TimeOrderedBuffer:
             context.backend, name, suffix_words=self._suffix_words, time_is_of_key=time_is_of_key
         )
         self._newest_stored = self._store.newest_time()
+        self._elsewhere: LeftInStore | None = None
+        self._has_spilled = False  # whether rows have been written since the last flush
         self._forget(*self._store.totals())
+
+    def refer_to(self, windows: StoredWindows) -> None:
+        """Leaves windows to the store of their aggregation from now on (`LeftInStore`); before the first batch."""
+        self._elsewhere = LeftInStore(windows, self._store)
+        self._newest_stored = self._store.newest_time()
 
     def _forget(self, records: int, size: int) -> None:
         """Starts with an empty memory; the store has this much."""
@@ -205,6 +214,8 @@ class TimeOrderedBuffer:
         if self._pool is None:
             return None
         slots = self._buffer.drain(self._context.keys)
+        if wait_ms is None and self._elsewhere is not None:
+            self._elsewhere.nothing_waits()
         if wait_ms is not None:
             self._wait_ms = wait_ms
             is_due = slots["time"] <= self._horizon_ms
@@ -232,7 +243,7 @@ class TimeOrderedBuffer:
 
     def _resolve(self) -> None:
         """Gets what waits in the store of an aggregation, as an earlier run has left it: that goes its own way now."""
-        if self._store.reference is not None:
+        if self._store.reference is not None and self._elsewhere is None:
             self._store.resolve()
             self._newest_stored = self._store.newest_time()
 
@@ -260,8 +271,8 @@ class TimeOrderedBuffer:
         """The records whose keys are not in memory, each key once; without those that the store cannot have."""
         wanted = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"]) == EMPTY
         if self._time_is_of_key:
-            wanted &= inputs["time"] > self._horizon_ms
-            wanted &= inputs["time"] <= self._newest_stored
+            newest = max(self._newest_stored, self._elsewhere.newest_end if self._elsewhere else NO_TIMESTAMP)
+            wanted &= (inputs["time"] > self._horizon_ms) & (inputs["time"] <= newest)
         asked = inputs[wanted]
         touched: NDArray[Any] = asked[np.unique(KeyTable().encode(self._raw_keys(asked)), return_index=True)[1]]
         return touched
@@ -294,6 +305,8 @@ class TimeOrderedBuffer:
         slots["key_code"] = self._context.keys.encode(rows.key)
         slots["start"], slots["end"] = rows.start, rows.end
         slots["time"] = slots["stored_time"] = rows.time
+        if self._elsewhere is not None and not self._has_spilled:  # then those that may be left have no rows
+            slots["stored_time"][self._elsewhere.are_left(rows.time, columns)] = NOT_STORED
         slots["updated"] = rows.updated
         slots["bytes"] = rows.counted_bytes
         slots["row"] = slots["first_row"] = pool.append(latest) + np.arange(len(rows))
@@ -327,9 +340,40 @@ class TimeOrderedBuffer:
         records, size, schema = self.records, self.size, stored_schema(self._pool.schema)
         if self._store.is_by_time and self._newest_stored != NO_TIMESTAMP:
             self._store.remove_until(self._horizon_ms if records else self._newest_stored, write)
-        self._write(self._buffer.held(), self._pool, write)
+        held = self._buffer.held()
+        if self._elsewhere is not None:
+            held = self._leave(held, self._elsewhere, self._pool, write)
+        self._write(held, self._pool, write)
         self._store.store_totals(records, size, schema, write)
         self._forget(records, size)
+
+    def _leave(self, held: NDArray[np.int64], left: LeftInStore, pool: RowPool, write: WriteBatch) -> NDArray[np.int64]:
+        """Leaves windows to their aggregation, and removes rows that the store has of them; gives the other slots."""
+        slots = self._buffer.slots
+        has_result, has_headers = (pool.valid(name, slots["row"][held]) for name in ("value", "headers"))
+        are_left = left.are_told(slots["time"][held], has_result, has_headers)
+        leaving = held[are_left]
+        if self._has_spilled:
+            self._remove_left(leaving, left, write)
+        else:
+            written = leaving[slots["stored_time"][leaving] != NOT_STORED]
+            self._store.remove_from_time(self._raw_keys(slots, written), slots["time"][written], write)
+        self._has_spilled = False
+        left.refer(self._horizon_ms, stored_schema(pool.schema), write)
+        return held[~are_left]
+
+    def _remove_left(self, leaving: NDArray[np.int64], left: LeftInStore, write: WriteBatch) -> None:
+        """The same where any window may have a row; ``leaving``: int64, the slots of those that are in memory."""
+        is_leaving = np.zeros(len(self._buffer.slots), np.bool_)
+        is_leaving[leaving] = True
+        kind = pa.struct(list(self._store.header.schema or ()))
+        for rows in self._store.rows_due(left.rows_after_ms(self._horizon_ms), None):
+            columns = serde_for(kind).deserialize(rows.row)
+            slot = self._buffer.find(self._context.keys.find(rows.key), rows.start, rows.end)
+            gone = left.are_left(rows.time, pa.RecordBatch.from_struct_array(columns))
+            gone[slot != EMPTY] = is_leaving[slot[slot != EMPTY]]
+            some = rows.filter(gone)
+            self._store.remove_from_time(encode_keys(some, self._suffix_words), some.time, write)
 
     def _tidy_away(self) -> None:
         """Removes what has left from the store too, and keeps memory in bounds."""
@@ -370,6 +414,7 @@ class TimeOrderedBuffer:
         held = held[np.argsort(self._buffer.slots["row"][held])]
         moved, kept = np.split(held, [(len(held) + 1) // 2])
         self._write(moved, pool, write)
+        self._has_spilled = True
         self._buffer.add_spilled(len(moved), int(self._buffer.slots["bytes"][moved].sum()))
         self._buffer.keep(kept, self._context.keys)
         self._context.metrics.count("suppression-spill", len(moved))

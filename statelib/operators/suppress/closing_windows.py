@@ -27,7 +27,7 @@ from statelib.operators.suppress.departures import Departures, in_departure_orde
 from statelib.operators.suppress.layout_kernel import FIGURES, NOT_STORED, buffer_keys
 from statelib.operators.suppress.occupancy_kernel import NO_BYTES, follow
 from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
-from statelib.operators.suppress.waiting_windows import START_BYTES, buffered, counted, with_headers
+from statelib.operators.suppress.waiting_windows import START_BYTES, as_buffered, buffered, counted
 from statelib.operators.windows.stored_windows import WindowResults
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_ranks import AllKeys
@@ -248,7 +248,7 @@ class ClosingWindows:
             rows = some.filter(wanted(some.key, some.start))
             if len(rows):
                 columns = serde_for(pa.struct(list(schema))).deserialize(rows.row)
-                results = WindowResults(rows.key, rows.start, pa.RecordBatch.from_struct_array(columns))
+                results = WindowResults(rows.key, rows.start, rows.end, pa.RecordBatch.from_struct_array(columns))
                 yield results, rows.counted_bytes
 
     def _in_store_of_aggregation(
@@ -256,7 +256,7 @@ class ClosingWindows:
     ) -> Iterator[Waiting]:
         """Those that are there alone: they had no headers when they went there."""
         for some in self._in_store.ending(after_ms, until_ms, started_after_ms=self._own_until_ms, wanted=wanted):
-            rows = with_headers(some, schema)
+            rows = as_buffered(some, schema)
             yield replace(some, rows=rows), counted(spans_of(some.key)[2], rows)
 
     def flush(self, write: WriteBatch) -> None:

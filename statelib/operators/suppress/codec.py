@@ -35,8 +35,9 @@ and in format 4 the reference::
                               | started after i64, ms   | ended after i64, ms   | aggregation: JSON      |
                               +-------------------------+-----------------------+------------------------+
 
-The windows of that aggregation which start and end later wait too, with the results that its store has for them; -1:
-all do. The JSON names its store and says what it aggregates, so that nobody needs the topology to read them.
+The windows of that aggregation which start and end later wait too, with the results that its store has for them, but
+for those that have a row here; -1: all do. The JSON names its store and says what it aggregates, so that nobody needs
+the topology to read them.
 
 Format 2 (`BY_KEY`) is that of buffers whose keys may change their buffer time. Where a key has one buffer time only, as
 a window has, the index by time has the rows themselves: format 3 (`BY_TIME`). They are read in the order in which they
@@ -172,6 +173,14 @@ class Reference:
 def encode_keys(rows: BufferedRows, suffix_words: int) -> Column:
     """The keys in the main family."""
     return buffer_keys(rows.key, rows.start, rows.end, suffix_words)
+
+
+def decode_keys(raw_keys: Column, suffix_words: int) -> tuple[Column, NDArray[np.int64]]:
+    """Keys of the main family that have windows: the key's bytes, and int64, the windows' starts, ms."""
+    keys, at, size = spans_of(raw_keys)
+    suffix = 8 * suffix_words
+    start = unpacked(cut(keys, at + size - 8, np.full(len(raw_keys), 8)), np.dtype(">i8")).astype(np.int64)
+    return cut(keys, at, size - suffix), start
 
 
 def encode_values(rows: BufferedRows, *, by_time: bool = False) -> Column:

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext, Told
     from statelib.operators.suppress.departures import Departures
     from statelib.operators.windows.definition import AnyWindows
-    from statelib.operators.windows.stored_windows import WindowsInStore
+    from statelib.operators.windows.stored_windows import StoredWindows, WindowsInStore
     from statelib.operators.windows.working_set import WindowsInMemory
     from statelib.records.batch import Passage, Uptake
     from statelib.settings.semantics import Semantics
@@ -165,6 +165,8 @@ class RunningSuppress:
         may_condense = spec.suppressed.final_results and spills and not (self._as_shipped or context.is_looked_into)
         self.takes_condensed = may_condense and changelog is None and self._buffer.is_by_time
         """See `FinalResultsReader`: how many records wait meanwhile must not matter; a changelog has every update."""
+        is_plain = not (self._as_shipped or context.is_looked_into or spec.held_ms or spec.leeway_ms)
+        self._is_plain = is_plain and changelog is None and self._buffer.is_by_time
         self._closing: ClosingWindows | None = None  # set: in place of the buffer
         self._came = 0  # how many keys more the last batch has left in memory
         self._told: Told | None = None  # what those are told that look into the table; None: that all has left
@@ -174,6 +176,15 @@ class RunningSuppress:
     def leave_in(self, windows: WindowsInMemory, in_store: WindowsInStore) -> None:
         """See `FinalResultsReader`: nothing is held in memory here any more, so there is nothing to spill."""
         self._closing = ClosingWindows(self._context, self._spec.store, windows, in_store, wait_ms=self._wait_ms)
+
+    @property
+    def may_refer(self) -> bool:
+        """See `FinalResultsReader`: what is logged, or looked into between flushes, has rows."""
+        return self._spec.suppressed.final_results and self._is_plain and self._closing is None
+
+    def refer_to(self, windows: StoredWindows) -> None:
+        """See `FinalResultsReader`."""
+        self._buffer.refer_to(windows)
 
     @property
     def _held(self) -> TimeOrderedBuffer | ClosingWindows:

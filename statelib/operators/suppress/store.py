@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors.kinds import CorruptedDataError, InternalError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.operators.suppress.codec import (
     BY_KEY,
     BY_REFERENCE,
@@ -26,6 +26,7 @@ from statelib.operators.suppress.codec import (
     BufferedRows,
     Reference,
     decode,
+    decode_keys,
     decode_reference,
     decode_time_key,
     decode_time_keys,
@@ -38,7 +39,13 @@ from statelib.operators.suppress.codec import (
     encode_values,
 )
 from statelib.operators.suppress.layout_kernel import NOT_STORED
-from statelib.operators.suppress.waiting_windows import referred_windows
+from statelib.operators.suppress.waiting_windows import (
+    held_windows,
+    merged,
+    referred_windows,
+    stored_windows,
+    suffix_words_of,
+)
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.backend import Rows, WriteBatch
 from statelib.stores.byte_columns import empty_values
@@ -85,7 +92,7 @@ class SuppressionBufferStore:
     Args:
         backend: Where the families are.
         name: Of the store; its families are ``families(name)``.
-        suffix_words: How many integers follow the key's bytes in a buffer key.
+        suffix_words: How many integers follow the key's bytes in a buffer key; a reference tells, too.
         time_is_of_key: Whether a key can have one buffer time only, as a window has. A store that is new has its rows
             in order of time then.
 
@@ -104,6 +111,8 @@ class SuppressionBufferStore:
         raw = backend.get(self._by_time, REFERENCE_KEY) if self.header.version == BY_REFERENCE else None
         self.reference = None if raw is None else decode_reference(raw, name)
         """What waits elsewhere; None: all that waits has its row here."""
+        if self.reference is not None:
+            self._suffix_words = suffix_words_of(self.reference)
 
     @staticmethod
     def families(name: str) -> tuple[str, str]:
@@ -148,9 +157,12 @@ class SuppressionBufferStore:
 
     def due(self, after_ms: int, until_ms: int | None) -> Iterator[BufferedRows]:
         """What has a buffer time above ``after_ms`` and up to ``until_ms`` (None: any), the oldest first."""
-        yield from self.rows_due(after_ms, until_ms)
-        if self.reference is not None and self.header.schema is not None:  # and these start and end later than the rows
-            yield from referred_windows(self._backend, self.reference, self.header.schema, after_ms, until_ms)
+        rows, reference, schema = self.rows_due(after_ms, until_ms), self.reference, self.header.schema
+        if reference is None or schema is None:
+            yield from rows
+            return
+        referred = referred_windows(self._backend, reference, schema, after_ms, until_ms)
+        yield from merged(rows, referred, self._suffix_words)
 
     def rows_due(self, after_ms: int, until_ms: int | None) -> Iterator[BufferedRows]:
         """As `due`, without what waits elsewhere."""
@@ -172,15 +184,26 @@ class SuppressionBufferStore:
         Args:
             raw_keys: Each once.
             time: int64, ms, the buffer time of each, where that is of the key.
-
-        Raises:
-            InternalError: Something waits elsewhere: `resolve` first.
         """
-        if self.reference is not None:
-            raise InternalError("a suppression buffer has windows elsewhere", store=self._name)
+        first = 0
         for keys, values in self._looked_up(raw_keys, time):
-            found = [(key, value) for key, value in zip(keys.to_pylist(), values, strict=True) if value is not None]
-            yield self._decoded([key for key, _ in found], [value for _, value in found])
+            there = np.array([value is not None for value in values], np.bool_)
+            yield self._decoded(keys.filter(pa.array(there)).to_pylist(), [raw for raw in values if raw is not None])
+            asked = slice(first, first + len(keys))
+            missing = raw_keys[asked].filter(pa.array(~there))
+            yield from self._elsewhere(missing, time[asked][~there])
+            first += len(keys)
+
+    def _elsewhere(self, raw_keys: Column, time: NDArray[np.int64]) -> Iterator[BufferedRows]:
+        """Those that wait in the store of their aggregation; arguments as of `load`."""
+        reference, schema = self.reference, self.header.schema
+        if reference is None or schema is None or len(raw_keys) == 0:
+            return
+        waits = time > reference.ended_after_ms
+        keys, start = decode_keys(raw_keys.filter(pa.array(waits)), self._suffix_words)
+        found = stored_windows(self._backend, reference.aggregation).at(keys, start, time[waits])
+        if found is not None:
+            yield held_windows(found, schema, self._suffix_words)
 
     def counted_bytes(self, raw_keys: Column, time: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, what the rows under these buffer keys count, 0 where there is none; arguments as of `load`."""
@@ -232,6 +255,10 @@ class SuppressionBufferStore:
         write.delete_columns(self._rows, raw_keys)
         write.delete_columns(self._by_time, encode_time_keys(stored_time, raw_keys))
 
+    def remove_from_time(self, raw_keys: Column, time: NDArray[np.int64], write: WriteBatch) -> None:
+        """Adds the removal of keys to ``write``, from a store in order of time; ``time``: int64, their times, ms."""
+        write.delete_columns(self._by_time, encode_time_keys(time, raw_keys))
+
     def remove_until(self, time_ms: int, write: WriteBatch) -> None:
         """Adds the removal of all keys with a buffer time up to ``time_ms`` from a store in order of time."""
         write.expire_range(self._by_time, encode_time_key(0, b""), encode_time_key(time_ms + 1, b""))
@@ -256,9 +283,12 @@ class SuppressionBufferStore:
         reference, schema = self.reference, self.header.schema
         if reference is None or schema is None:
             return
-        write = WriteBatch(passed_to=self._backend)
+        write, newest = WriteBatch(passed_to=self._backend), self.newest_time()
         for rows in referred_windows(self._backend, reference, schema):
-            self.store(BufferChanges.of(encode_keys(rows, self._suffix_words), rows), schema, write)
+            raw_keys, has_row = encode_keys(rows, self._suffix_words), rows.time <= newest
+            has_row[has_row] = self.counted_bytes(raw_keys.filter(pa.array(has_row)), rows.time[has_row]) > 0
+            added = BufferChanges.of(raw_keys.filter(pa.array(~has_row)), rows.filter(~has_row))
+            self.store(added, schema, write)
         self.refer(None, schema, write)
         self._backend.write(write)
 

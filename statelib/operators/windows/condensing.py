@@ -1,4 +1,4 @@
-"""Windows that are held once: an aggregation leaves its updates out for a reader that wants final results alone."""
+"""Windows that are held or stored once: in an aggregation, for a reader that wants final results alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from statelib.operators.base import Operator
 
 if TYPE_CHECKING:
-    from statelib.operators.windows.stored_windows import WindowsInStore
+    from statelib.operators.windows.stored_windows import StoredWindows, WindowsInStore
     from statelib.operators.windows.working_set import WindowsInMemory
 
 
@@ -27,6 +27,14 @@ class CondensingOperator(Operator, Protocol):
 
 
 @runtime_checkable
+class StoringOperator(Operator, Protocol):
+    """An operator on windows that forwards each change of a result, and stores no other results."""
+
+    def in_store(self) -> StoredWindows | None:
+        """Its windows, as they are once it has been flushed; None: it stores others than it forwards."""
+
+
+@runtime_checkable
 class FinalResultsReader(Operator, Protocol):
     """An operator that may do without the updates of windows: it wants their final results alone."""
 
@@ -36,3 +44,10 @@ class FinalResultsReader(Operator, Protocol):
 
     def leave_in(self, windows: WindowsInMemory, in_store: WindowsInStore) -> None:
         """Has it take the results from there."""
+
+    @property
+    def may_refer(self) -> bool:
+        """Whether it may leave windows, of which it gets the updates, to the store of a `StoringOperator`."""
+
+    def refer_to(self, windows: StoredWindows) -> None:
+        """Has it leave them there when it is flushed; called before the first batch."""

@@ -26,7 +26,7 @@ from statelib.operators.windows.codec import (
     encode_start_keys,
 )
 from statelib.stores.backend import Rows
-from statelib.stores.byte_columns import empty_values
+from statelib.stores.byte_columns import empty_values, raw_column
 from statelib.stores.column_scan import look_up, scan_columns
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class WindowLayout(Protocol):
         Where the layout allows it, only those of ``key`` that start from ``from_ms`` to before ``end_ms``; there may be
         others among them.
         """
+
+    def starting(self, from_ms: int, end_ms: int) -> Iterator[Columns]:
+        """Windows that start from ``from_ms`` to before ``end_ms``, by start and key bytes, some at a time."""
 
     def put(self, key: bytes, start_ms: int, value: bytes, write: WriteBatch) -> None:
         """Adds a window to ``write``."""
@@ -146,6 +149,11 @@ class RowsByKey:
         first, end = (b"", None) if key is None else (encode_key(key, from_ms), encode_key(key, end_ms))
         for raw_keys, values in scan_columns(self._backend, self._windows, first, end):
             yield *decode_keys(raw_keys, self._name), values
+
+    def starting(self, from_ms: int, end_ms: int) -> Iterator[Columns]:
+        """See `WindowLayout`."""
+        for keys, start, _ in self._index.starting(from_ms, end_ms):
+            yield keys, start, raw_column(self.get_many(keys, start))
 
     def in_time(self, from_ms: int, end_ms: int, *, reverse: bool) -> Iterator[Entry]:
         """See `WindowLayout`."""
@@ -241,6 +249,10 @@ class RowsByStart:
                 pa.array([value for _, _, value in found], pa.binary()),
             )
             return
+        yield from self.starting(from_ms, end_ms)
+
+    def starting(self, from_ms: int, end_ms: int) -> Iterator[Columns]:
+        """See `WindowLayout`."""
         first, end = encode_start_key(from_ms), encode_start_key(end_ms)
         for raw_keys, values in scan_columns(self._backend, self._by_start, first, end):
             yield *decode_start_keys(raw_keys, self._name), values

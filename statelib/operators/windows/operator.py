@@ -37,7 +37,7 @@ from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.definition import UnlimitedWindows
 from statelib.operators.windows.kernel import accept, accept_one
 from statelib.operators.windows.store import WindowChanges, WindowStore
-from statelib.operators.windows.stored_windows import WindowsInStore
+from statelib.operators.windows.stored_windows import WindowsInStore, stored_as
 from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec, updates_of
 from statelib.operators.windows.working_set import WindowsInMemory
 from statelib.records.batch import NO_TIMESTAMP, Batch, Passage
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from statelib.operators.changelog import Changelog
     from statelib.operators.clocks import WindowClock
     from statelib.operators.windows.definition import AlignedWindows
+    from statelib.operators.windows.stored_windows import StoredWindows
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
 
@@ -141,6 +142,13 @@ class RunningWindowAggregate:
             self._condensed = self._aggregator
             aggregation = {"store": self._spec.store, "aggregator": self._spec.aggregator.describe()}
             return self._memory, WindowsInStore(self._store, {**aggregation, **self._windows.describe()})
+        return None
+
+    def in_store(self) -> StoredWindows | None:
+        """See `StoringOperator`."""
+        closes = not isinstance(self._windows, UnlimitedWindows) and not self._streams.have_own_clocks
+        if closes and self._spec.clock == "operator" and not self._spec.final:
+            return WindowsInStore(self._store, stored_as(self._spec))
         return None
 
     def _start_over(self) -> None:

@@ -189,6 +189,12 @@ class WindowStore:
             windows = WindowColumns(keys, start, *decode_values(values, self._name))
             yield windows if keep.all() else windows.filter(keep)
 
+    def starting(self, from_ms: int, end_ms: int) -> Iterator[WindowColumns]:
+        """As `lying`, of all keys, by start and key bytes however they lie."""
+        first_ms = max(from_ms, 0)
+        for keys, start, values in self._layout.starting(first_ms, end_ms) if first_ms < end_ms else ():
+            yield WindowColumns(keys, start, *decode_values(values, self._name))
+
     def _row(self, key: bytes, start_ms: int, value: bytes) -> WindowRow:
         return WindowRow(key, start_ms, *decode_value(value, self._name))
 

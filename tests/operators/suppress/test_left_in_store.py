@@ -1,0 +1,218 @@
+"""Windows whose updates pass through the buffer, and which it leaves to their aggregation: nothing may change by it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
+from statelib.operators.aggregation.sql_functions import arg_max, collect_list, count, max_, sum_
+from statelib.operators.sessions.operator import SessionAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
+from statelib.operators.suppress.operator import Suppress
+from statelib.operators.suppress.store import SuppressionBufferStore, resolve_references
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
+from statelib.operators.windows.operator import WindowAggregate
+from statelib.stores.backend import WriteBatch
+from tests.operators.chain import Chain, Record, rows_of
+from tests.operators.suppress.test_closing_windows import VALUES, histories, time_windows
+
+if TYPE_CHECKING:
+    from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec
+
+BUFFERS = st.sampled_from(
+    [
+        BufferConfig.unbounded(),
+        BufferConfig.max_records(1).spill_to_disk_when_full(),
+        BufferConfig.max_bytes(90).spill_to_disk_when_full(),
+        BufferConfig.max_records(10_000).shut_down_when_full(),
+    ]
+)
+BETWEEN = st.lists(st.sampled_from(["nothing", "flush", "spill", "restart"]), max_size=5)
+
+
+def rest(key: Any, value: Any, aggregate: int) -> int | None:
+    """Removes the window at every fifth number or so."""
+    total = aggregate + (value["x"] or 0) + len(key)
+    return None if total % 5 == 4 else total
+
+
+AGGREGATORS = st.sampled_from(
+    [
+        several(n=count(), xs=sum_("x")),
+        single(max_("y")),
+        several(text=arg_max("text", by="x"), list=collect_list("text", limit=3)),
+        Aggregate(lambda: 0, rest, pa.int64(), lambda _, one, other: None if one + other == 7 else one + other),
+        Reduce(lambda one, other: None if other["x"] == 3 else {**other, "x": (one["x"] or 0) + 1}),
+    ]
+)
+
+
+@st.composite
+def aggregations(draw: st.DrawFn) -> WindowedAggregateSpec:
+    aggregator, asks = draw(AGGREGATORS), draw(st.booleans())
+    kind = draw(st.sampled_from(["time", "sliding", "session"]))
+    length, grace = draw(st.integers(1, 15)), draw(st.integers(0, 15))
+    if kind == "time":
+        return WindowAggregate("w", draw(time_windows()), aggregator, needs_prior=asks)
+    if kind == "sliding":
+        return SlidingAggregate("w", SlidingWindows(length, grace), aggregator, needs_prior=asks)
+    return SessionAggregate("w", SessionWindows(length, grace), aggregator, needs_prior=asks)
+
+
+def chain_of(aggregation: WindowedAggregateSpec, buffer: Any, **more: Any) -> Chain:
+    closes = Suppress("s", Suppressed.until_window_closes(buffer), aggregation.windows)
+    return Chain([aggregation, closes], VALUES, **more)
+
+
+def held(chain: Chain) -> list[Any]:
+    """What waits, as readers of the stores have it; the stores then have rows for all of it."""
+    words = chain.specs[0].windows.key_suffix_words  # type: ignore[attr-defined]
+
+    def read() -> tuple[SuppressionBufferStore, list[Any]]:
+        store = SuppressionBufferStore(chain.backend, "s", suffix_words=words)
+        wait_ms = chain.specs[1].wait_ms("kip")  # type: ignore[attr-defined]
+        horizon_ms = chain.clocks[1].get("stream_time", -1) - wait_ms
+        return store, [row for rows in store.everything(max(horizon_ms, -1)) for row in rows]
+
+    store, before = read()
+    assert before == sorted(before, key=lambda row: (row.time_ms, row.key + _suffix(row, words)))
+    resolve_references(chain.backend, ["s"])
+    store, after = read()
+    assert after == before
+    assert store.reference is None
+    assert store.totals()[0] == len(before)
+    return before
+
+
+def _suffix(row: Any, words: int) -> bytes:
+    bounds = [row.start_ms] if words == 1 else [row.end_ms, row.start_ms]
+    return b"".join(bound.to_bytes(8, "big") for bound in bounds)
+
+
+@given(histories(), aggregations(), BUFFERS, st.integers(1, 25), BETWEEN, st.booleans(), st.booleans())
+def test_results_state_and_figures_are_the_same(records, aggregation, buffer, size, between, headers, seals) -> None:
+    chains = []
+    for refers in (False, True):
+        chain = chain_of(aggregation, buffer, headers=headers, refers=refers)
+        rows = chain.run(records, size, *between)
+        oldest = chain.operators[1].oldest_buffer_time
+        if seals:
+            rows.append(rows_of(chain.operators[1].seal([chain.forwarded([])[0]])))
+        chain.restart()
+        figures = [[asdict(metrics) for metrics in finished] for finished in chain.finished]
+        chains.append((rows, oldest, held(chain), chain.content(), chain.clocks, figures))
+    assert chains[0] == chains[1]
+
+
+@given(
+    histories(), aggregations(), BUFFERS, st.integers(1, 25), st.booleans(),
+    st.lists(
+        st.sampled_from(["nothing", "flush", "spill", "restart", "turn", "seal", "reset"]), min_size=1, max_size=6
+    ),
+)  # fmt: skip
+def test_a_run_may_go_on_with_what_a_run_of_the_other_way_has_left(
+    records, aggregation, buffer, size, headers, between
+) -> None:
+    """And where the store of the aggregation was given up because the topology has changed: it begins anew."""
+    chains = []
+    for turns in (False, True):
+        chain, rows = chain_of(aggregation, buffer, headers=headers, refers=turns), []
+        for number, begin in enumerate(range(0, len(records), size)):
+            rows += chain.process(records[begin : begin + size])[1]
+            then = between[number % len(between)]
+            if then == "seal":
+                rows += rows_of(chain.operators[1].seal([chain.forwarded([])[0]]))
+            chain.refers ^= turns and then in {"turn", "seal"}
+            if then == "reset":
+                chain.flush()
+                resolve_references(chain.backend, ["s"])
+                for family, content in chain.content().items():
+                    if family.startswith("w"):
+                        chain.backend.write(WriteBatch([(family, key, None) for key, _ in content]))
+                chain.clocks[0].clear()
+                chain._start()
+            elif then != "nothing":
+                {"flush": chain.flush, "spill": chain.spill}.get(then, chain.restart)()
+        chain.flush()
+        chains.append((rows, held(chain), chain.content(), chain.clocks))
+    assert chains[0] == chains[1]
+
+
+@given(histories(), time_windows(), st.integers(1, 25), st.lists(st.sampled_from(["flush", "restart"]), max_size=3))
+def test_condensed_runs_and_those_with_updates_follow_one_another(records, windows, size, between) -> None:
+    aggregation = WindowAggregate("w", windows, several(n=count(), most=max_("y")))
+    chains = []
+    for turns in (False, True):
+        chain, rows = chain_of(aggregation, BufferConfig.unbounded()), []
+        for number, begin in enumerate(range(0, len(records), size)):
+            if turns:
+                chain.condensed, chain.refers = [(True, False), (False, True), (False, False)][number % 3]
+                chain.restart()
+            rows += chain.process(records[begin : begin + size])[1]
+            for then in between:
+                getattr(chain, then)()
+        chain.flush()
+        chains.append((rows, held(chain), chain.content(), chain.clocks))
+    assert chains[0] == chains[1]
+
+
+@given(histories(), histories(), aggregations(), st.integers(1, 25), st.sampled_from(["nothing", "spill", "restart"]))
+def test_a_buffer_that_begins_when_the_aggregation_has_windows(before, after, aggregation, size, between) -> None:
+    latest = max((record.timestamp for record in before), default=0)
+    after = [replace(record, timestamp=record.timestamp + latest) for record in after]
+    chains = []
+    for refers in (False, True):
+        old = Chain([aggregation], VALUES)
+        old.run(before, size)
+        old.flush()
+        chain = chain_of(aggregation, BufferConfig.unbounded(), backend=old.backend, sequence=old.sequence)
+        chain.clocks[0], chain.refers = old.clocks[0], refers
+        chain._start()
+        rows = chain.run(after, size, between)
+        chains.append((rows, chain.restart(), held(chain), chain.content(), chain.clocks, chain.finished))
+    assert chains[0] == chains[1]
+
+
+def test_what_memory_was_too_small_for_is_stored_once_too() -> None:
+    """The buffer has written it before it was flushed, and one of the windows changes afterwards."""
+    aggregation = SlidingAggregate("w", SlidingWindows(10, 500), single(count()))
+    chains = []
+    for refers in (False, True):
+        chain = chain_of(aggregation, BufferConfig.max_records(2).spill_to_disk_when_full(), refers=refers)
+        for records in ([(0, "a"), (20, "b"), (40, "c"), (60, "d")], [(0, "a")], []):
+            for time, key in records:
+                chain.process([Record(key, {"x": 0, "y": 0.0, "text": ""}, time)])
+            assert chain.finished[1] or chain.metrics[1].counters["suppression-spill"] > 0
+            chain.restart()
+            assert not refers or len(chain.content()["s.by-time"]) == 3
+        chains.append((held(chain), chain.content()))
+    assert chains[0] == chains[1]
+
+
+SIZES = [
+    (WindowAggregate("w", TimeWindows(10, 10, 500), Aggregate(lambda: 0, rest, pa.int64())), 3),
+    (SlidingAggregate("w", SlidingWindows(10, 500), single(count())), 3),
+    (SessionAggregate("w", SessionWindows(10, 500), single(count())), 3),
+]
+
+
+@pytest.mark.parametrize(("aggregation", "entries"), SIZES, ids=["python", "sliding", "sessions"])
+@pytest.mark.parametrize("between", ["flush", "spill", "restart"])
+def test_what_waits_is_stored_once(aggregation, entries, between) -> None:
+    """The buffer has a header, its totals and the reference."""
+    value = {"x": 0, "y": 0.0, "text": ""}
+    chain = chain_of(aggregation, BufferConfig.unbounded(), refers=True)
+    chain.process([Record("a", value, 20 * n) for n in range(20)])
+    getattr(chain, between)()
+    assert len(chain.content()["s.by-time"]) == entries
+    chain.process([Record("b", value, 20 * n) for n in range(20)])
+    chain.restart()
+    assert len(chain.content()["s.by-time"]) == entries
+    assert len(held(chain)) == chain.operators[1].buffered_records == 40
