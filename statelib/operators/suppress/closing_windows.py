@@ -255,7 +255,7 @@ class ClosingWindows:
         self, after_ms: int, until_ms: int | None, wanted: Choice, schema: pa.Schema
     ) -> Iterator[Waiting]:
         """Those that are there alone: they had no headers when they went there."""
-        for some in self._in_store.ending(after_ms, until_ms, started_after_ms=self._own_until_ms, wanted=wanted):
+        for some in self._in_store.closing(after_ms, until_ms, started_after_ms=self._own_until_ms, wanted=wanted):
             rows = as_buffered(some, schema)
             yield replace(some, rows=rows), counted(spans_of(some.key)[2], rows)
 

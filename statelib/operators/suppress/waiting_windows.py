@@ -14,7 +14,7 @@ from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.sessions.stored_sessions import SessionsInStore
 from statelib.operators.suppress.codec import BufferedRows, encode_keys, encode_time_key, encode_time_keys
 from statelib.operators.windows.definition import SessionWindows, windows_of
-from statelib.operators.windows.stored_windows import WindowsInStore
+from statelib.operators.windows.stored_windows import WindowsInStore, are_forwarded
 from statelib.serdes import serialized
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ def referred_windows(
     """
     windows = stored_windows(backend, reference.aggregation)
     after_ms = max(after_ms, reference.ended_after_ms)
-    if isinstance(windows, WindowsInStore):
-        found = windows.ending(after_ms, until_ms, started_after_ms=reference.started_after_ms)
-    else:
+    if are_forwarded(reference.aggregation) or not isinstance(windows, WindowsInStore):
         found = windows.ending(after_ms, until_ms)
+    else:
+        found = windows.closing(after_ms, until_ms, started_after_ms=reference.started_after_ms)
     parts = (held_windows(some, schema, windows.suffix_words) for some in found if len(some))
     return _in_order(parts, windows.suffix_words)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.times import LAST_TIME_MS
 from statelib.columns.window_grids import RegularGrid
 from statelib.errors.kinds import InternalError
 from statelib.operators.aggregation.definition import Aggregations
@@ -53,6 +54,11 @@ class WindowResults:
     def __len__(self) -> int:
         return len(self.start)
 
+    def filter(self, keep: NDArray[np.bool_]) -> WindowResults:
+        """Those for which ``keep`` is true."""
+        chosen = pa.array(keep)
+        return WindowResults(self.key.filter(chosen), self.start[keep], self.end[keep], self.rows.filter(chosen))
+
     @property
     def nbytes(self) -> int:
         """What the columns take."""
@@ -96,6 +102,11 @@ def stored_as(spec: WindowedAggregateSpec) -> Mapping[str, Any]:
     """
     functions = {"aggregator": spec.aggregator.describe()} if isinstance(spec.aggregator, Aggregations) else {}
     return {"store": spec.store, **functions, **spec.windows.describe(), "updates": "forwarded"}
+
+
+def are_forwarded(aggregation: Mapping[str, Any]) -> bool:
+    """Whether the updates of an aggregation have passed through the buffer that refers to it: see `stored_as`."""
+    return "updates" in aggregation
 
 
 class StoredResults:
@@ -188,12 +199,27 @@ class WindowsInStore:
         columns = (start[there], end[there], timestamp[there], rows.filter(chosen))
         return self._results.of(keys.filter(chosen), *columns, schema)
 
-    def ending(
-        self, after_ms: int, until_ms: int | None, *, started_after_ms: int = -1, wanted: Choice | None = None
+    def ending(self, after_ms: int, until_ms: int | None) -> Iterator[WindowResults]:
+        """See `StoredWindows`."""
+        is_last = until_ms is not None and until_ms >= LAST_TIME_MS
+        for some in self.closing(after_ms, None if is_last else until_ms, started_after_ms=-1):
+            if int(some.end[0]) > after_ms:
+                yield some
+            elif int(some.end[-1]) > after_ms:
+                yield some.filter(some.end > after_ms)
+
+    def closing(
+        self, after_ms: int, until_ms: int | None, *, started_after_ms: int, wanted: Choice | None = None
     ) -> Iterator[WindowResults]:
         """The wanted windows that end after ``after_ms`` and until ``until_ms`` (None: any time), some at a time.
 
-        ``started_after_ms``: without those that start until then. ``wanted`` None: all.
+        By start. Where ends are cut off, at the end of time, that is when they would end.
+
+        Args:
+            after_ms: See above.
+            until_ms: See above.
+            started_after_ms: Without those that start until then, ms.
+            wanted: None: all.
         """
         schema = self._store.header.schema
         if schema is None:  # nothing was ever written

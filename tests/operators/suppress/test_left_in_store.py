@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.columns.times import LAST_TIME_MS
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
 from statelib.operators.aggregation.sql_functions import arg_max, collect_list, count, max_, sum_
 from statelib.operators.sessions.operator import SessionAggregate
@@ -216,3 +217,32 @@ def test_what_waits_is_stored_once(aggregation, entries, between) -> None:
     chain.restart()
     assert len(chain.content()["s.by-time"]) == entries
     assert len(held(chain)) == chain.operators[1].buffered_records == 40
+
+
+@pytest.mark.parametrize("between", ["nothing", "flush", "restart"])
+@pytest.mark.parametrize("grace", [0, 3])
+@pytest.mark.parametrize("kind", ["time", "sliding", "session"])
+def test_at_the_end_of_time_all_leave_once(kind, grace, between) -> None:
+    """Ends are cut off there, so that windows end together that have not started so."""
+    aggregation = {
+        "time": WindowAggregate("w", TimeWindows(10, 5, grace), single(count())),
+        "sliding": SlidingAggregate("w", SlidingWindows(10, grace), single(count())),
+        "session": SessionAggregate("w", SessionWindows(10, grace), single(count())),
+    }[kind]
+    value = {"x": 0, "y": 0.0, "text": ""}
+    chains = []
+    for refers in (False, True):
+        chain = chain_of(aggregation, BufferConfig.unbounded(), refers=refers)
+        records = [
+            Record(key, value, LAST_TIME_MS - before) for before in (60, 9, 4, 1, 0) for key in ("b", "a\x00", "a")
+        ]
+        rows = chain.run(records, 3, between)[1]
+        if between != "nothing":
+            chain.flush()
+        rows += chain.process([Record("a", value, LAST_TIME_MS - 1), Record("c", value, LAST_TIME_MS)])[1]
+        rows += rows_of(chain.operators[1].seal([chain.forwarded([])[0]]))
+        chain.restart()
+        waits = chain.operators[1].buffered_records, chain.operators[1].oldest_buffer_time
+        assert rows_of(chain.operators[1].seal([chain.forwarded([])[0]])) == []
+        chains.append((rows, waits, held(chain), chain.content(), chain.clocks))
+    assert chains[0] == chains[1]
