@@ -27,6 +27,11 @@ _FOLDER = Path(__file__).parent / "templates"
 class _KeptTemplates(FileSystemBytecodeCache):
     """Templates as Python has compiled them, which takes longer than to render them; kept if they can be."""
 
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Loads one, if it can be read."""
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keeps one, if there is room for it."""
         with suppress(OSError):

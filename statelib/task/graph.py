@@ -20,12 +20,12 @@ from statelib.operators.base import (
 )
 from statelib.operators.mappers.function_errors import UserFunctionError
 from statelib.operators.suppress.operator import RunningSuppress
-from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader, StoringOperator
 from statelib.records.batch import Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
 from statelib.task.contexts import contexts_of
 from statelib.task.error_places import ErrorPlaces
+from statelib.task.held_once import hold_windows_once
 from statelib.task.in_turns import InTurns
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.task.sampling import Sampling
@@ -150,8 +150,13 @@ class Graph:
         self._in_turns = [self._together(turn) for turn in in_order if is_shared(turn)]
         self._turn_of = {node.name: running for running in self._in_turns for node in running.nodes}
         if tap is None and leeway is None:  # with some, windows take records whose final results have been given
-            self._condense()
-            self._refer()
+            hold_windows_once(
+                self.nodes,
+                self.operators,
+                clock=lambda name: self._contexts[name].clock(),
+                in_turns=self._turn_of,
+                leaves_out=self._leaves_out,
+            )
 
     def _together(self, turn: Sequence[Node]) -> InTurns:
         """The nodes of a turn that has several."""
@@ -164,40 +169,6 @@ class Graph:
             self.placing,
             keeps_all=self._tap is not None,
         )
-
-    def _condense(self) -> None:
-        """Spares windowed aggregations the updates that their only reader has no use for."""
-        for name, operator in self.operators.items():
-            readers = [node.name for node in self.nodes if name in node.parents]
-            if (
-                isinstance(operator, CondensingOperator)
-                and name not in self._turn_of
-                and len(readers) == 1
-                and not self._leaves_out(name, readers[0])
-            ):
-                reader = self.operators.get(readers[0])
-                if isinstance(reader, FinalResultsReader) and reader.takes_condensed:
-                    windows = None if self._is_behind(name, readers[0]) else operator.condense()
-                    if windows is not None:
-                        reader.leave_in(*windows)
-
-    def _refer(self) -> None:
-        """Lets suppressions leave windows to the stores of their aggregations."""
-        for node in self.nodes:
-            reader = self.operators.get(node.name)
-            if not isinstance(reader, FinalResultsReader) or not reader.may_refer or len(node.parents) != 1:
-                continue
-            (parent,) = node.parents
-            aggregate = self.operators.get(parent)
-            is_apart = parent not in self._turn_of and node.name not in self._turn_of
-            if isinstance(aggregate, StoringOperator) and is_apart and not self._leaves_out(parent, node.name):
-                windows = None if self._is_behind(parent, node.name) else aggregate.in_store()
-                if windows is not None:
-                    reader.refer_to(windows)
-
-    def _is_behind(self, aggregation: str, reader: str) -> bool:
-        """Whether an aggregation has begun anew: then it opens windows that are closed where it is read."""
-        return self._contexts[aggregation].clock() < self._contexts[reader].clock()
 
     def _leaves_out(self, parent: str, node: str) -> bool:
         """Whether a node gets a part of what its parent forwards, so that it has to be forwarded."""

@@ -99,18 +99,21 @@ class Chain:
         self.operators: list[Operator] = [
             spec.build(context) for spec, context in zip(self.specs, self.contexts, strict=True)
         ]
-        if self.condensed and self.contexts[0].clock() >= self.contexts[1].clock():  # as `Graph` does
-            aggregate, reader = self.operators
+        if (self.condensed or self.refers) and self.contexts[0].clock() >= self.contexts[1].clock():
+            self._leave_to_the_first()
+
+    def _leave_to_the_first(self) -> None:
+        """As `statelib.task.held_once`, but the one way or the other."""
+        aggregate, reader = self.operators
+        assert isinstance(reader, FinalResultsReader)
+        if self.condensed:
             assert isinstance(aggregate, CondensingOperator)
-            assert isinstance(reader, FinalResultsReader)
             assert reader.takes_condensed
             windows = aggregate.condense()
             assert windows is not None
             reader.leave_in(*windows)
-        if self.refers and self.contexts[0].clock() >= self.contexts[1].clock():
-            aggregate, reader = self.operators
+        else:
             assert isinstance(aggregate, StoringOperator)
-            assert isinstance(reader, FinalResultsReader)
             assert reader.may_refer
             in_store = aggregate.in_store()
             assert in_store is not None

@@ -162,11 +162,12 @@ class RunningSuppress:
         self._changelog = None
         if changelog is not None:
             self._changelog = SuppressChangelog(changelog, context.keys, context.sources, spec.suffix_words)
-        may_condense = spec.suppressed.final_results and spills and not (self._as_shipped or context.is_looked_into)
-        self.takes_condensed = may_condense and changelog is None and self._buffer.is_by_time
-        """See `FinalResultsReader`: how many records wait meanwhile must not matter; a changelog has every update."""
-        is_plain = not (self._as_shipped or context.is_looked_into or spec.held_ms or spec.leeway_ms)
-        self._is_plain = is_plain and changelog is None and self._buffer.is_by_time
+        wants_final_results = spec.suppressed.final_results and not self._as_shipped and self._buffer.is_by_time
+        nobody_looks = changelog is None and not context.is_looked_into  # at single updates
+        self.takes_condensed = wants_final_results and nobody_looks and spills
+        """See `FinalResultsReader`: how many records wait meanwhile must not matter."""
+        self.may_refer = wants_final_results and nobody_looks and not (spec.held_ms or spec.leeway_ms)
+        """See `FinalResultsReader`: a window may wait no longer than its aggregation keeps it."""
         self._closing: ClosingWindows | None = None  # set: in place of the buffer
         self._came = 0  # how many keys more the last batch has left in memory
         self._told: Told | None = None  # what those are told that look into the table; None: that all has left
@@ -176,11 +177,6 @@ class RunningSuppress:
     def leave_in(self, windows: WindowsInMemory, in_store: WindowsInStore) -> None:
         """See `FinalResultsReader`: nothing is held in memory here any more, so there is nothing to spill."""
         self._closing = ClosingWindows(self._context, self._spec.store, windows, in_store, wait_ms=self._wait_ms)
-
-    @property
-    def may_refer(self) -> bool:
-        """See `FinalResultsReader`: what is logged, or looked into between flushes, has rows."""
-        return self._spec.suppressed.final_results and self._is_plain and self._closing is None
 
     def refer_to(self, windows: StoredWindows) -> None:
         """See `FinalResultsReader`."""
