@@ -15,6 +15,7 @@ import numpy as np
 from statelib.errors.exhausted import is_exhaustion
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import place_in_user_code
+from statelib.operators.mappers.missing import step_for_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,6 +71,7 @@ def calling(
     node: str | None = None,
     sequence: Callable[[BaseException], int | None] | None = None,
     failing: Failing | None = None,
+    columns: pa.Schema | None = None,
 ) -> Iterator[None]:
     """Around calls of a user's functions.
 
@@ -79,6 +81,7 @@ def calling(
         node: The node's name.
         sequence: Called with what one has raised: the sequence of the record that it was called for; None: not known.
         failing: For which records it fails; None: that cannot be found out.
+        columns: Of the batch that they are called for; None: they see no batch.
 
     Raises:
         HindstreamError: One has raised it, or, as a `UserFunctionError`, anything else.
@@ -90,7 +93,7 @@ def calling(
         if is_exhaustion(error):
             raise
         found = sequence(error) if sequence else None
-        told = failure(what, error, functions, node=node, sequence=found)
+        told = failure(what, error, functions, node=node, sequence=found, columns=columns)
         if isinstance(told, UserFunctionError) and found is not None:
             told.failing = failing
         raise told from error
@@ -120,6 +123,7 @@ def failure(
     *,
     node: str | None = None,
     sequence: int | None = None,
+    columns: pa.Schema | None = None,
 ) -> HindstreamError:
     """What to raise for an error of a user's functions. Args as of `calling`."""
     place = {"node": node, **place_in_user_code(error, functions)}
@@ -127,7 +131,8 @@ def failure(
         told = error.placed(**place)
     else:
         thing = what.removeprefix("a ").removeprefix("an ")
-        step = f"fix the {thing}, or filter such records out before it"
+        step = None if columns is None else step_for_batch(error, columns)
+        step = step or f"fix the {thing}, or filter such records out before it"
         told = UserFunctionError(_text(what, error), next_step=step, **place)
     if told.sequence is None:
         told.sequence = sequence

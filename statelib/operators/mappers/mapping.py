@@ -318,7 +318,7 @@ def evaluate(of: Mapper, columns: pa.RecordBatch, node: str, sequence: NDArray[n
     failing = (
         None if sequence is None else Failing("a mapper", lambda: all_that_fail(of.map, columns), columns.num_rows)
     )
-    with calling("a mapper", functions, node=node, sequence=failed_for, failing=failing):
+    with calling("a mapper", functions, node=node, sequence=failed_for, failing=failing, columns=columns.schema):
         mapped = of.map(columns)
     if len(mapped) != columns.num_rows:
         raise _wrong_length(len(mapped), columns.num_rows).placed(node=node, **defined_at(functions))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _CONDITION = re.compile(r"[<>=!*+/()]| - ")
 _OF_SOURCE = {"topic", "partition", "offset"}
+_NOT_IN_BATCH = re.compile(r'Field "(.*)" does not exist in schema')
 _WITHOUT_WAY = {"left", "partition_time"}
 """Columns of joins and of timestamp extractors: what they are of is not one record of a stream or table."""
 
@@ -34,6 +35,23 @@ def missing_column(name: str, columns: pa.Schema) -> ConfigurationError:
         what = f"there is no field {name!r}: {_described('value', columns.field('value').type)}"
     step = _where_it_is(name, seen) or did_you_mean(name, [*inside, *seen], "one of:")
     return ConfigurationError(f"{what}; the columns are {', '.join(seen)}", next_step=step)
+
+
+def step_for_batch(error: BaseException, columns: pa.Schema) -> str | None:
+    """What to do where a function has asked a batch for a column that it has not; None: the error is another one.
+
+    Args:
+        error: What the function has raised.
+        columns: Of the batch.
+    """
+    asked = _NOT_IN_BATCH.fullmatch(str(error.args[0])) if isinstance(error, KeyError) and error.args else None
+    if asked is None:
+        return None
+    name = asked.group(1).removeprefix("value.")
+    if "value" in columns.names and name in _fields_of(columns.field("value").type):
+        return f'it is a field of the value: write pc.struct_field(batch["value"], "{name}")'
+    step = _where_it_is(name, columns.names) or did_you_mean(name, columns.names, "one of:")
+    return f"the columns are {', '.join(columns.names)}; {step}"
 
 
 def missing_field(name: str, path: Sequence[str], of: pa.DataType) -> ConfigurationError:

@@ -247,7 +247,7 @@ def show(action: Callable[[pa.RecordBatch], object], batch: Batch, node: str, me
     of_user = action.action if isinstance(action, _EachRecord) else action
     what = f"a function of {method}"
     failing = Failing(what, lambda: all_that_fail(action, columns), columns.num_rows)
-    with calling(what, [of_user], node=node, sequence=failed_for, failing=failing):
+    with calling(what, [of_user], node=node, sequence=failed_for, failing=failing, columns=columns.schema):
         action(columns)
 
 

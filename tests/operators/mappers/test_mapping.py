@@ -19,7 +19,7 @@ from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import Operator, OperatorContext, OperatorSpec
 from statelib.operators.mappers.mapping import MapperLike, evaluate, mapper, per_record
 from statelib.operators.processors.definition import TransformerContext
-from statelib.operators.stateless.operator import Filter, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stateless.operator import Filter, MapKeyValue, MapValues, Peek, SelectKey, show
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.records.key_table import KeyTable
@@ -147,6 +147,35 @@ def test_what_mappers_of_tables_do_not_see_is_told_with_the_columns_and_the_way(
     assert raised.value.what == f"there is no field '{name}': value is of type int64; the columns are key, value"
     assert raised.value.next_step == f"transform_values_with() can put it into the value: its context has {name}()"
     assert hasattr(TransformerContext, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "step"),
+    [
+        ("timestamp", TABLE, "transform_values_with() can put it into the value: its context has timestamp()"),
+        ("timestamp", STREAM.select(["key", "value"]), "transform_values_with() can put it into the value"),
+        ("partition", STREAM, f"{OF_SOURCE}.partition"),
+        ("timestmap", STREAM, "the columns are key, value, timestamp, headers; did you mean timestamp?"),
+        ("x", TABLE, "the columns are key, value; one of: key, value"),
+        ("n", COLUMNS, 'it is a field of the value: write pc.struct_field(batch["value"], "n")'),
+        ("value.n", COLUMNS, 'it is a field of the value: write pc.struct_field(batch["value"], "n")'),
+    ],
+)
+def test_a_column_that_a_function_asks_for_and_a_batch_has_not_is_told_with_the_way(
+    name: str, columns: pa.RecordBatch, step: str
+) -> None:
+    asks: list[Callable[[pa.RecordBatch], pa.Array]] = [lambda batch: batch[name], lambda batch: batch.column(name)]
+    for ask in asks:
+        with pytest.raises(ConfigurationError) as raised:
+            mapped(ask, columns)
+        assert step in (raised.value.next_step or "")
+        assert "test_mapping.py" in str(raised.value)
+
+
+def test_a_column_that_an_action_asks_for_and_a_batch_has_not_is_told_with_the_way() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean timestamp") as raised:
+        show(lambda batch: batch["timestmap"], BATCH, "NODE", "peek")
+    assert "test_mapping.py" in str(raised.value)
 
 
 @pytest.mark.parametrize(
