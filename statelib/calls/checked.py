@@ -18,7 +18,7 @@ from statelib.calls.kinds import SUPPLIERS, Kind, class_names, kinds_of, shown, 
 from statelib.calls.spelling import ARGUMENTS, HOW, MISSING, NAME_OF, WRITTEN
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.user_lines import place_of_call
+from statelib.errors.user_lines import place_of_call, place_of_direct_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -79,7 +79,10 @@ def function_checked(function: _Function) -> _Function:
     @functools.wraps(function)
     def checked(*args: Any, **options: Any) -> Any:
         args, options = call.arranged(args, options)
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except ConfigurationError as error:
+            raise _placed(error, place_of_direct_call()) from error.__cause__
 
     return checked  # type: ignore[return-value]
 
@@ -93,7 +96,10 @@ def _method(cls: type, method: FunctionType) -> FunctionType:
         if not given or not isinstance(given[0], cls):
             raise _error(f"{call.name}() is called on the class", _on_object(cls, method.__name__))
         args, options = call.arranged(given[1:], options)
-        return method(given[0], *args, **options)
+        try:
+            return method(given[0], *args, **options)
+        except ConfigurationError as error:
+            raise _placed(error, place_of_direct_call()) from error.__cause__
 
     return checked  # type: ignore[return-value]
 
@@ -111,7 +117,10 @@ class _OnClass:
         def checked(*given: Any, **options: Any) -> Any:
             first, args = given[: self._of_class], given[self._of_class :]
             args, options = call.arranged(args, options)
-            return function(*first, *args, **options)
+            try:
+                return function(*first, *args, **options)
+            except ConfigurationError as error:
+                raise _placed(error, place_of_direct_call()) from error.__cause__
 
         self._checked = checked
         self.__doc__ = function.__doc__
@@ -328,3 +337,10 @@ def _on_object(cls: type, method: str) -> str:
 
 def _error(what: str, step: str) -> ConfigurationError:
     return ConfigurationError(what, next_step=step, **place_of_call())
+
+
+def _placed(error: ConfigurationError, place: Mapping[str, object]) -> ConfigurationError:
+    """An error of what a method was given, at ``place``, the user's line that has called it, unless it names one."""
+    if not place or not {"file", "line"}.isdisjoint(error.place):
+        return error
+    return error.placed(**place).with_traceback(error.__traceback__)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _OURS = Path(__file__).parents[1]
+_FRAMEWORK = _OURS.with_name("hindstream")
 _STANDARD = Path(sysconfig.get_path("stdlib"))
 _WITHOUT_CODE = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType)
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -97,6 +98,14 @@ def place_of_call() -> dict[str, object]:
     """``file`` and ``line`` of what has called Hindstream; empty if that is no file's."""
     line = calling_line()
     return {} if line is None else line._asdict()
+
+
+def place_of_direct_call() -> dict[str, object]:
+    """The same of what has called the caller of this function; empty if that is Hindstream itself."""
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - as above
+    if frame is None or _is_ours(frame) or Path(frame.f_code.co_filename).is_relative_to(_FRAMEWORK):
+        return {}
+    return place_of_call()
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -31,10 +31,15 @@ def milliseconds(duration: timedelta, setting: str, *, at_least: int = 0) -> int
         ConfigurationError: The duration is no `timedelta`, has microseconds or is too short.
     """
     if not isinstance(duration, timedelta):
-        raise ConfigurationError(f"a duration is a datetime.timedelta, not {duration!r}", setting=setting)
+        step = "write timedelta(seconds=1)"
+        raise ConfigurationError(
+            f"a duration is a datetime.timedelta, not {duration!r}", setting=setting, next_step=step
+        )
     if duration % MILLISECOND:
-        raise ConfigurationError(f"{duration} is no whole number of milliseconds", setting=setting)
+        what = f"{duration} is no whole number of milliseconds"
+        raise ConfigurationError(what, setting=setting, next_step="leave its microseconds out")
     result = duration // MILLISECOND
     if result < at_least:
-        raise ConfigurationError(f"{result} ms is less than {at_least} ms", setting=setting)
+        what = f"{result} ms is less than {at_least} ms"
+        raise ConfigurationError(what, setting=setting, next_step=f"give {at_least} ms or more")
     return result

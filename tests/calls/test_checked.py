@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import inspect
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_overloads
 
 import pytest
 
 import statelib
-from statelib import ConfigurationError, StreamsBuilder
+from statelib import (
+    BufferConfig,
+    ConfigurationError,
+    Job,
+    LakeTopic,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)  # fmt: skip
 from statelib.calls.kinds import _KINDS, Kind, kinds_of
 from statelib.calls.spelling import NAME_OF
 from statelib.operators.suppress.definition import Clock
 from statelib.settings.semantics import Semantics
 from tests.calls.samples import ARGUMENTS, OBJECTS, STREAMS, UNCHECKED, an, checked_classes, function_of
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -231,3 +242,34 @@ def test_kafkas_orders_give_the_topology_that_ours_gives() -> None:
         built.append(streams.build())
     assert built[0].describe() == built[1].describe()
     assert built[0].fingerprint == built[1].fingerprint
+
+
+HOUR = timedelta(hours=1)
+BAD_VALUES: dict[str, Callable[[], object]] = {
+    "class method": lambda: TimeWindows.of_size_with_no_grace(timedelta(0)),
+    "static method": lambda: Stores.persistent_versioned_key_value_store("s", -HOUR),
+    "method": lambda: TimeWindows.of_size_with_no_grace(HOUR).advance_by(2 * HOUR),
+    "method of a bound": lambda: BufferConfig.max_records(1).with_max_bytes(-1),
+    "constructor": lambda: LakeTopic("two words", "orders.csv"),
+    "constructor, later": lambda: LakeTopic("orders", "orders.csv", partitions=0),
+    "job": lambda: Job("orders", StreamsBuilder("orders").build()),
+    "duration": lambda: Suppressed.until_time_limit(timedelta(microseconds=1), BufferConfig.unbounded()),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_VALUES)
+def test_a_value_of_the_right_type_that_is_refused_tells_the_line_that_gave_it(bad: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        BAD_VALUES[bad]()
+    line = BAD_VALUES[bad].__code__.co_firstlineno
+    assert (raised.value.place["file"], raised.value.place["line"]) == (__file__, line)
+    assert raised.value.next_step
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("ours", ["hindstream/cli/ingest.py", "statelib/job/job.py"])
+def test_no_line_of_hindstreams_own_is_told_as_if_it_were_the_users(ours: str) -> None:
+    call = compile('LakeTopic("two words", "orders.csv")', str(ROOT / ours), "eval")
+    with pytest.raises(ConfigurationError, match="two words") as raised:
+        eval(call, {"LakeTopic": LakeTopic})
+    assert "line" not in raised.value.place

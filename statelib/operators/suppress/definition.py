@@ -199,7 +199,8 @@ class Suppressed(KafkasNames):
 
 def _bound(limit: int, setting: str) -> int:
     if limit < 0:
-        raise ConfigurationError(f"a bound cannot be negative: {limit}", setting=setting)
+        step = "give 0 or more, or use BufferConfig.unbounded()"
+        raise ConfigurationError(f"a bound cannot be negative: {limit}", setting=setting, next_step=step)
     return limit
 
 
