@@ -267,7 +267,7 @@ def test_a_value_of_the_right_type_that_is_refused_tells_the_line_that_gave_it(b
     assert raised.value.__cause__ is None
 
 
-@pytest.mark.parametrize("ours", ["hindstream/cli/ingest.py", "statelib/job/job.py"])
+@pytest.mark.parametrize("ours", ["hindstream/demo/job.py", "statelib/job/job.py"])
 def test_no_line_of_hindstreams_own_is_told_as_if_it_were_the_users(ours: str) -> None:
     call = compile('LakeTopic("two words", "orders.csv")', str(ROOT / ours), "eval")
     with pytest.raises(ConfigurationError, match="two words") as raised:

@@ -71,7 +71,7 @@ def test_partitions_and_errors_are_those_of_a_job(tmp_path: Path) -> None:
 
 def test_a_time_without_zone_is_refused(tmp_path: Path) -> None:
     sales = TopologyTestDriver(topology(), tmp_path).create_input_topic("sales", pa.string(), SALES)
-    with pytest.raises(ConfigurationError, match=r"has no time zone\. Next: give milliseconds"):
+    with pytest.raises(ConfigurationError, match=r"has no time zone .*Next: give milliseconds"):
         sales.pipe_input("a", {"amount": 1}, datetime(2024, 1, 1))  # noqa: DTZ001
     with pytest.raises(ConfigurationError, match="has no time zone"):
         sales.pipe_record_list([("a", {"amount": 1}, datetime(2024, 1, 1))])  # noqa: DTZ001
