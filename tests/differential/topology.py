@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from statelib import (
 )
 from tests.differential import functions
 from tests.differential.low_level import is_low_level, low_level_topics, low_level_topology
+from tests.differential.program import Program
 from tests.differential.telling import Suffixing, Telling, lists_builder
 
 if TYPE_CHECKING:
@@ -44,14 +45,20 @@ if TYPE_CHECKING:
         Topology,
         WindowedKTable,
     )
-    from tests.differential.program import Program, Step
+    from tests.differential.program import Step
 
 _WINDOWED = pa.struct([("key", pa.string()), ("window_start", pa.int64()), ("window_end", pa.int64())])
 _PIECES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 
 
 def topology_of(program: Program) -> Topology:
-    """The topology."""
+    """The topology; that of a program which runs in several ways is made once."""
+    return _topology(program.as_json())
+
+
+@lru_cache(maxsize=4)
+def _topology(line: str) -> Topology:
+    program = Program.from_json(line)
     if is_low_level(program):
         return low_level_topology(program)
     return _Building().topology(program)
