@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tests.hindstream.airflow.airflow_environ import AIRFLOW, free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
 REDIS = "redis-server"
 
@@ -58,13 +58,22 @@ class Server:
     _groups: list[int] = field(default_factory=list)
 
     def keep(self) -> None:
-        """Starts it unless it runs."""
+        """Starts it unless it runs, and ends what one that has been killed has left waiting.
+
+        Waiting workers of LocalExecutor keep the database connection of their scheduler open, and PostgreSQL the locks
+        on the runs that it was scheduling: the next scheduler passes over these runs, for ever. Service managers and
+        Kubernetes end them, too.
+        """
         if self.process is None or self.process.poll() is not None:
             with self.log.open("ab") as output:
                 self.process = subprocess.Popen(
                     self.command, env=self.environ, stdout=output, stderr=output, start_new_session=True
                 )
             self._groups.append(self.process.pid)
+        for pid in processes_of(self._groups[:-1]):
+            if _waits(pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """As when the host has no memory left: its children go on without it."""
@@ -118,6 +127,11 @@ def with_celery(home: Path, environ: Mapping[str, str]) -> list[Server]:
     ]
 
 
+def processes_of(groups: Container[int]) -> list[int]:
+    """The processes of process groups."""
+    return [pid for pid, _, group in _processes() if group in groups]
+
+
 def processes_below(process: int) -> list[int]:
     """The processes that one has started, and those that these have, as far as they have a task.
 
@@ -125,10 +139,8 @@ def processes_below(process: int) -> list[int]:
     gets a task, until the scheduler is started anew.
     """
     children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(stat.parent.name))
+    for pid, parent, _ in _processes():
+        children.setdefault(parent, []).append(pid)
     found: list[int] = []
     todo = [process]
     while todo:
@@ -136,6 +148,15 @@ def processes_below(process: int) -> list[int]:
         found += below
         todo += below
     return [pid for pid in found if not _waits(pid)]
+
+
+def _processes() -> Iterator[tuple[int, int, int]]:
+    """Process, parent and process group of all that have not ended."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent, group = stat.read_text().rpartition(")")[2].split()[:3]
+            if state != "Z":
+                yield int(stat.parent.name), int(parent), int(group)
 
 
 def _waits(pid: int) -> bool:
