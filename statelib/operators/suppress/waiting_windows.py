@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 START_BYTES = 8
 """Of a window's start, behind the bytes of its key."""
 
+_AT_ONCE = 1 << 14
+
 
 def stored_windows(backend: Backend, aggregation: Mapping[str, Any]) -> StoredWindows:
     """The windows of an aggregation that does not run."""
@@ -115,19 +117,28 @@ def _in_order(parts: Iterable[BufferedRows], suffix_words: int) -> Iterator[Buff
     """
     waiting: list[BufferedRows] = []
     for part in parts:
-        rows = BufferedRows.concat([*waiting, part])
+        waiting.append(part)
+        newest = int(part.time[-1])
+        if suffix_words > 1 and int(waiting[0].time[0]) == newest:  # all end together: put in order once
+            continue
+        rows = BufferedRows.concat(waiting)
         keys = index_keys(rows, suffix_words)
         order = np.asarray(pc.sort_indices(keys))
-        newest = int(rows.time[-1])
         if suffix_words > 1:
             waits = rows.time[order] >= newest
         else:
             last = encode_time_key(newest, rows.key[-1].as_py())
             waits = np.asarray(pc.greater(keys.take(pa.array(order)), pa.scalar(last, keys.type)))
             waits |= rows.time[order] >= LAST_TIME_MS
-        yield rows.take(order[~waits])
-        waiting = [rows.take(order[waits])]
-    yield from waiting
+        yield from _some_at_a_time(rows, order[~waits])
+        waiting = [rows.take(order[waits])] if waits.any() else []
+    if waiting:
+        rows = BufferedRows.concat(waiting)
+        yield from _some_at_a_time(rows, np.asarray(pc.sort_indices(index_keys(rows, suffix_words))))
+
+
+def _some_at_a_time(rows: BufferedRows, order: NDArray[np.int64]) -> Iterator[BufferedRows]:
+    return (rows.take(order[first : first + _AT_ONCE]) for first in range(0, len(order), _AT_ONCE))
 
 
 def merged(own: Iterable[BufferedRows], referred: Iterable[BufferedRows], suffix_words: int) -> Iterator[BufferedRows]:

@@ -15,11 +15,14 @@ from statelib.operators.aggregation.definition import Aggregate, Reduce, several
 from statelib.operators.aggregation.sql_functions import arg_max, collect_list, count, max_, sum_
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
+from statelib.operators.suppress import waiting_windows
 from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.suppress.store import SuppressionBufferStore, resolve_references
+from statelib.operators.suppress.waiting_windows import index_keys, referred_windows
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
 from statelib.operators.windows.operator import WindowAggregate
+from statelib.stores import backend
 from statelib.stores.backend import WriteBatch
 from tests.operators.chain import Chain, Record, rows_of
 from tests.operators.suppress.test_closing_windows import VALUES, histories, time_windows
@@ -97,8 +100,30 @@ def _suffix(row: Any, words: int) -> bytes:
     return b"".join(bound.to_bytes(8, "big") for bound in bounds)
 
 
-@given(histories(), aggregations(), BUFFERS, st.integers(1, 25), BETWEEN, st.booleans(), st.booleans())
-def test_results_state_and_figures_are_the_same(records, aggregation, buffer, size, between, headers, seals) -> None:
+@given(
+    histories(), aggregations(), BUFFERS, st.integers(1, 25), BETWEEN, st.booleans(), st.booleans(),
+    st.sampled_from([1, 2, 1 << 14]),
+)  # fmt: skip
+def test_results_state_and_figures_are_the_same(
+    records, aggregation, buffer, size, between, headers, seals, at_once
+) -> None:
+    """However few entries the stores are read at a time (``at_once``)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "_LISTED_ENTRIES", at_once)
+        patch.setattr(waiting_windows, "_AT_ONCE", at_once)
+        check_the_same(records, aggregation, buffer, size, between, headers=headers, seals=seals)
+
+
+def check_the_same(
+    records: list[Record],
+    aggregation: WindowedAggregateSpec,
+    buffer: Any,
+    size: int,
+    between: list[str],
+    *,
+    headers: bool,
+    seals: bool,
+) -> None:
     chains = []
     for refers in (False, True):
         chain = chain_of(aggregation, buffer, headers=headers, refers=refers)
@@ -217,6 +242,29 @@ def test_what_waits_is_stored_once(aggregation, entries, between) -> None:
     chain.restart()
     assert len(chain.content()["s.by-time"]) == entries
     assert len(held(chain)) == chain.operators[1].buffered_records == 40
+
+
+def test_sessions_that_end_together_are_put_in_order_once_and_given_some_at_a_time(monkeypatch) -> None:
+    """However many they are: days as timestamps let all sessions end so."""
+    chain = chain_of(
+        SessionAggregate("w", SessionWindows(10, 500), single(count())), BufferConfig.unbounded(), refers=True
+    )
+    value = {"x": 0, "y": 0.0, "text": ""}
+    chain.process([Record("a" * (n % 9) + str(n), value, time) for time in (0, 100, 200) for n in range(150)])
+    chain.restart()
+    asked: list[int] = []
+    monkeypatch.setattr(backend, "_LISTED_ENTRIES", 1)
+    monkeypatch.setattr(waiting_windows, "_AT_ONCE", 7)
+    monkeypatch.setattr(
+        waiting_windows, "index_keys", lambda rows, words: asked.append(len(rows)) or index_keys(rows, words)
+    )
+    store = SuppressionBufferStore(chain.backend, "s", suffix_words=2)
+    parts = list(referred_windows(chain.backend, store.reference, store.header.schema))  # type: ignore[arg-type]
+    keys = [key for part in parts for key in index_keys(part, 2).to_pylist()]
+    assert keys == sorted(keys)
+    assert len(keys) == 450
+    assert max(map(len, parts)) == 7
+    assert sum(asked) < 2 * len(keys)
 
 
 @pytest.mark.parametrize("between", ["nothing", "flush", "restart"])
