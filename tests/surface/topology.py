@@ -63,6 +63,9 @@ def ms(count: int) -> timedelta:
     return timedelta(milliseconds=count)
 
 
+_MOST = 3
+"""Records that a window takes before a function removes it."""
+
 TUMBLING = TimeWindows.of_size_and_grace(ms(40), ms(30))
 
 
@@ -95,6 +98,7 @@ def surface() -> Topology:
     windows_on_other_grids(events.group_by_key())
     topics_and_partitions(builder, events)
     tables_of_windows(events, names)
+    windows_that_wait(events.group_by_key())
     events.peek(lambda columns: columns.validate()).to("peeked")
     return builder.build({"topology.optimization": "single.store.self.join"})
 
@@ -231,6 +235,30 @@ def suppression(events: KGroupedStream) -> None:
         counts.suppress(suppressed).to_stream().to(name)
     sessions = events.windowed_by(SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30)))
     sessions.count().suppress(Suppressed.until_window_closes(UNBOUNDED)).to_stream().to("final-sessions")
+
+
+def windows_that_wait(events: KGroupedStream) -> None:
+    """Final results of windows that are left to the stores of aggregations which forward their updates."""
+    final = Suppressed.until_window_closes(UNBOUNDED)
+    strict = Suppressed.until_window_closes(BufferConfig.max_records(1 << 20).shut_down_when_full())
+    sliding = events.windowed_by(SlidingWindows.of_time_difference_and_grace(ms(25), ms(20)))
+    slid = sliding.aggregate({"n": count(), "mean": mean_("amount")}, Materialized.as_("waiting-slides"))
+    slid.to_stream().to("slides-so-far")
+    slid.suppress(final.with_name("wait-slides")).to_stream().to("final-slides")
+    hops = events.windowed_by(TUMBLING.advance_by(ms(15)))
+    fewer = hops.aggregate_with(
+        int, lambda _, value, n: None if n == _MOST else n + 1, pa.int64(), Materialized.as_("waiting-hops")
+    )
+    fewer.suppress(strict.with_name("wait-hops")).to_stream().to("final-hops")
+    sessions = events.windowed_by(SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30)))
+    merged = sessions.aggregate_with(
+        int,
+        lambda _, value, n: n + 1,
+        lambda _, one, other: one + other,
+        pa.int64(),
+        Materialized.as_("waiting-visits"),
+    )
+    merged.suppress(strict.with_name("wait-visits")).to_stream().to("final-visits")
 
 
 def emission(events: KGroupedStream) -> None:
