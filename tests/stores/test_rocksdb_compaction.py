@@ -12,6 +12,7 @@ import pytest
 from rocksdict import Options, Rdict
 
 from statelib.errors.kinds import CorruptedDataError
+from statelib.stores import rocksdb_compaction
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.rocksdb_compaction import MOST_NEW_FILES
@@ -80,6 +81,14 @@ def test_files_and_what_is_written_anew_stay_bounded_over_many_small_commits(tmp
     assert sum(tables(tmp_path / str(_COMMITS)).values()) < 3 * whole
 
 
+@pytest.fixture(params=["tiers", "whole"])
+def merged_as(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How families are merged, whatever their size."""
+    monkeypatch.setattr(rocksdb_compaction, "_SMALL_BYTES", 0 if request.param == "tiers" else 1 << 40)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("merged_as")
 def test_without_being_asked_nothing_is_merged_and_nobody_waits(tmp_path: Path) -> None:
     backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     for number in range(50):  # more than where RocksDB would stop all writes, if it merged by itself
@@ -92,6 +101,7 @@ def test_without_being_asked_nothing_is_merged_and_nobody_waits(tmp_path: Path) 
     backend.close()
 
 
+@pytest.mark.usefixtures("merged_as")
 def test_each_family_is_merged_by_itself(tmp_path: Path) -> None:
     backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     for number in range(MOST_NEW_FILES + 1):
@@ -107,6 +117,19 @@ def test_each_family_is_merged_by_itself(tmp_path: Path) -> None:
     backend.close()
 
 
+def test_a_small_family_is_merged_without_a_change_of_options(tmp_path: Path) -> None:
+    backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
+    for _ in range(MOST_NEW_FILES + 1):
+        changed(backend, {number: os.urandom(50) for number in range(500)})
+    before = sorted((tmp_path / "db").glob("OPTIONS-*"))
+    backend.compact()
+    assert sorted((tmp_path / "db").glob("OPTIONS-*")) == before
+    backend.checkpoint(tmp_path / "checkpoint")
+    assert len(tables(tmp_path / "checkpoint")) == 1
+    backend.close()
+
+
+@pytest.mark.usefixtures("merged_as")
 def test_where_ranges_expire_merging_waits_for_the_checkpoint(tmp_path: Path) -> None:
     backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     for number in range(50):
@@ -125,6 +148,7 @@ def test_where_ranges_expire_merging_waits_for_the_checkpoint(tmp_path: Path) ->
     backend.close()
 
 
+@pytest.mark.usefixtures("merged_as")
 def test_a_database_that_was_merged_by_levels_goes_on_in_tiers(tmp_path: Path) -> None:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
@@ -147,6 +171,7 @@ def test_a_database_that_was_merged_by_levels_goes_on_in_tiers(tmp_path: Path) -
     backend.close()
 
 
+@pytest.mark.usefixtures("merged_as")
 def test_a_damaged_file_ends_the_merging_with_its_name(tmp_path: Path) -> None:
     backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     for _ in range(MOST_NEW_FILES + 1):
