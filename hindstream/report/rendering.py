@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from hindstream.cache_folder import cache_folder
 from hindstream.console import numbers
 from hindstream.console.differences import change_text
 from hindstream.report.accounts import shares
+from hindstream.report.kept_templates import kept_templates
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jinja2.bccache import Bucket
-
-
 _FOLDER = Path(__file__).parent / "templates"
-
-
-class _KeptTemplates(FileSystemBytecodeCache):
-    """Templates as Python has compiled them, which takes longer than to render them; kept if they can be."""
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Loads one, if it can be read."""
-        with suppress(OSError):
-            super().load_bytecode(bucket)
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keeps one, if there is room for it."""
-        with suppress(OSError):
-            super().dump_bytecode(bucket)
 
 
 def render(template: str, page: Mapping[str, object]) -> str:
@@ -58,7 +40,7 @@ def load_templates() -> None:
 def _templates() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
-        bytecode_cache=_kept(),
+        bytecode_cache=kept_templates("report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -76,16 +58,6 @@ def _templates() -> Environment:
     )
     environment.globals.update({"counted": counted, "percent": numbers.percent_text, "shares": shares})
     return environment
-
-
-def _kept() -> _KeptTemplates | None:
-    """None: this user can keep nothing."""
-    try:
-        folder = cache_folder() / "templates"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):
-        return None
-    return _KeptTemplates(str(folder))
 
 
 def _parameter(value: object) -> str:

@@ -38,7 +38,8 @@ with importing():
     import hindstream.spark.validation.escaped_docs
     import hindstream.spark.validation.exact
     import hindstream.spark.validation.exact_rows
-    import hindstream.spark.validation.exact_statistics  # noqa: F401  (each registers what it replaces)
+    import hindstream.spark.validation.exact_statistics
+    import hindstream.spark.validation.kept_docs_templates  # noqa: F401  (each registers what it replaces)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,6 +8,7 @@ import jinja2
 import pytest
 
 from hindstream.report import rendering
+from hindstream.report.kept_templates import KeptTemplates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def test_a_process_compiles_none_that_another_one_has(tmp_path: Path, monkeypatc
 def test_a_damaged_one_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     text = rendering.render(PAGE, {})
-    (kept,) = (tmp_path / "hindstream" / "templates").iterdir()
+    (kept,) = (tmp_path / "hindstream" / "templates" / "report").iterdir()
     for content in (b"", kept.read_bytes()[:-9], b"another thing"):
         kept.write_bytes(content)
         rendering._templates.cache_clear()
@@ -65,7 +66,7 @@ def test_pages_are_rendered_where_nothing_can_be_kept(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     if is_there:  # and gone when it is written to
-        kept = rendering._KeptTemplates(str(tmp_path / "gone"))
-        monkeypatch.setattr(rendering, "_kept", lambda: kept)
+        kept = KeptTemplates(str(tmp_path / "gone"))
+        monkeypatch.setattr(rendering, "kept_templates", lambda of: kept)
     assert rendering.render(PAGE, {})
     assert not (tmp_path / "gone").exists()

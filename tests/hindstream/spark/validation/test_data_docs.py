@@ -6,6 +6,7 @@ from posixpath import join, normpath
 from re import escape, findall
 from typing import TYPE_CHECKING
 
+import jinja2
 import pandas as pd
 
 from hindstream.spark.expectations.checks import Check, Suite
@@ -16,6 +17,8 @@ from statelib.storage import Storage
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 JOB = "jobs/j"
 SUITE = Suite("t", (Check("expect_column_values_to_not_be_null", {"column": "x"}, {}),), (), part="all-rows")
@@ -45,6 +48,23 @@ def test_each_run_has_pages_of_its_own(tmp_path: Path) -> None:
     assert second.removeprefix("great_expectations/00000002-1/") in index
     assert "00000001-1" in first
     assert "00000001-1" not in index
+
+
+def test_templates_are_compiled_once_for_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    names: list[str] = []
+    real = jinja2.Environment.compile
+
+    def seen(self: jinja2.Environment, source: str, name: str, *more: object) -> object:
+        names.append(name)
+        return real(self, source, name, *more)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(jinja2.Environment, "compile", seen)
+    audit(Storage("memory://"), tmp_path / "1", "00000001-1")
+    assert "page.j2" in names
+    names.clear()
+    audit(Storage("memory://"), tmp_path / "2", "00000001-1")
+    assert names == []
 
 
 def test_links_from_a_page_lead_somewhere(tmp_path: Path) -> None:
