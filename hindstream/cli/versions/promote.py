@@ -46,10 +46,9 @@ def promote_job(
         from hindstream.kafka.publish import check_can_pass  # noqa: PLC0415  (an extra, which not every job needs)
 
         check_can_pass(job, warehouse, settings)
-    made = promote(
-        warehouse, new, over, now_ms=now_ms(), allow_behind=allow_behind, allow_other_fields=allow_other_fields
-    )
-    _tell(made, output)
+    at_ms = now_ms()
+    made = promote(warehouse, new, over, now_ms=at_ms, allow_behind=allow_behind, allow_other_fields=allow_other_fields)
+    _tell(made, output, is_new=made.at_ms == at_ms)
     _let_publications_follow(made, published, settings, output)
 
 
@@ -63,7 +62,7 @@ def promote_back(over: str, settings: Settings, output: Output, *, published: st
     if published is not None:
         load_job(published)  # a file that is not there is told before readers move
     made = go_back(warehouse, over, now_ms=now_ms())
-    _tell(made, output)
+    _tell(made, output, is_new=True)
     _let_publications_follow(made, published, settings, output)
 
 
@@ -144,13 +143,14 @@ def _named(job: str, serving: str) -> str:
     return serving if serving != job else "the job itself"
 
 
-def _tell(made: Promotion, output: Output) -> None:
+def _tell(made: Promotion, output: Output, *, is_new: bool) -> None:
     out = Results(output)
     what = f"{made.serving}@{made.commit}" if made.serving != made.job else "the job itself"
-    since = f" from now on (promotion {made.number})" if made.number else ", as ever"
-    out.say(f"Readers of {made.job} read {what}{since}.")
+    by = f" (promotion {made.number})" if made.number else ""
+    since = " from now on" if is_new and made.number else ", as before"
+    out.say(f"Readers of {made.job} read {what}{since}{by}.")
     if made.serving != made.job:
         out.say(f"The way back: hindstream promote --back --over {made.job}")
-    if made.number:
+    if made.number and is_new:
         out.say(f"If they read views of SQL, make these again: hindstream views {made.job} --dialect ENGINE")
     out.result(made)

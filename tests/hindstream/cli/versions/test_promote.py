@@ -56,6 +56,17 @@ def test_there_and_back(pipeline):
     assert "serves" not in called(pipeline, "jobs")
 
 
+def test_a_promotion_that_changes_nothing_says_so(pipeline):
+    assert called(pipeline, "promote", "counting", "--over", "counting") == (
+        "Readers of counting read the job itself, as before.\n"
+    )
+    called(pipeline, "promote", "newer", "--over", "counting")
+    assert called(pipeline, "promote", "newer", "--over", "counting") == (
+        "Readers of counting read newer@2, as before (promotion 1).\n"
+        "The way back: hindstream promote --back --over counting\n"
+    )
+
+
 def test_for_a_program(pipeline):
     made = json.loads(called(pipeline, "promote", "newer", "--over", "counting", "--output", "json").splitlines()[-1])
     assert (made["serving"], made["commit"], made["number"]) == ("newer", 2, 1)
