@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext, SpillingOperator
+from statelib.operators.changelog import Changelog
 from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader, StoringOperator
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_table import KeyTable
@@ -71,6 +72,7 @@ class Chain:
         headers: Whether the source's records have headers.
         condensed: Whether the first operator leaves out what the second one, its only reader, does not need.
         refers: Whether the second operator leaves windows to the store of the first one.
+        logged: The stores that have a changelog; ``changelogs`` has them.
     """
 
     specs: Sequence[OperatorSpec]
@@ -82,18 +84,29 @@ class Chain:
     headers: bool = False
     condensed: bool = False
     refers: bool = False
+    logged: Sequence[str] = ()
     sequence: int = 0
 
     def __post_init__(self) -> None:
         self.clocks: list[dict[str, int]] = [{} for _ in self.specs]
         self.finished: list[list[NodeMetrics]] = [[] for _ in self.specs]
+        self.changelogs = {store: Changelog() for store in self.logged}
         self._start()
 
     def _start(self) -> None:
         self.keys = KeyTable()
         self.metrics = [NodeMetrics() for _ in self.specs]
         self.contexts = [
-            OperatorContext(f"NODE-{i}", self.backend, self.keys, metrics, dict(clocks), self.semantics, (TOPIC,))
+            OperatorContext(
+                f"NODE-{i}",
+                self.backend,
+                self.keys,
+                metrics,
+                dict(clocks),
+                self.semantics,
+                (TOPIC,),
+                changelogs=self.changelogs,
+            )
             for i, (metrics, clocks) in enumerate(zip(self.metrics, self.clocks, strict=True))
         ]
         self.operators: list[Operator] = [

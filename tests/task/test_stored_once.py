@@ -19,6 +19,7 @@ from statelib import (
     count,
 )
 from statelib.commits import CommitLog
+from tests.changelog.test_rebuild import stores_of
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -51,12 +52,13 @@ def topology(windows: str, *, in_python: bool, readers: int, buffer: Any) -> Top
     return builder.build()
 
 
-def state_bytes(folder: Path, semantics: Any = "kip", **more: Any) -> int:
+def state_bytes(folder: Path, semantics: Any = "kip", *, logs: bool = False, **more: Any) -> int:
     """What the state takes behind two runs; half of the windows change in the second.
 
     But sessions do not: one that becomes longer leaves a deletion, which waits in the buffer as it does in Kafka's.
     """
-    pipeline = Pipeline(folder, topology(**more), semantics=semantics)
+    built = topology(**more)
+    pipeline = Pipeline(folder, built, semantics=semantics, changelogs=stores_of(built) if logs else [])
     keys = 6000 if more["windows"] == "sessions" else 3000
     records = [(f"key {n % keys:05}", {"x": n}, 1000 + n) for n in range(6000)]
     pipeline.archive("in", records, (pa.string(), VALUE), 1)
@@ -67,10 +69,11 @@ def state_bytes(folder: Path, semantics: Any = "kip", **more: Any) -> int:
 
 
 @pytest.mark.parametrize("windows", WINDOWS)
-@pytest.mark.parametrize("how", ["compiled", "in Python", "two readers", "shuts down"])
+@pytest.mark.parametrize("how", ["compiled", "in Python", "two readers", "shuts down", "logged"])
 def test_a_suppression_stores_next_to_nothing(tmp_path: Path, windows: str, how: str) -> None:
     strict = BufferConfig.max_records(1 << 30).shut_down_when_full()
     of: dict[str, Any] = {"windows": windows, "in_python": how == "in Python", "readers": 1 + (how == "two readers")}
+    of["logs"] = how == "logged"
     alone = state_bytes(tmp_path / "alone", **of, buffer=None)
     buffer = strict if how == "shuts down" else UNBOUNDED
     assert alone < state_bytes(tmp_path / "suppressed", **of, buffer=buffer) < 1.1 * alone + 4096

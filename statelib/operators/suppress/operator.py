@@ -163,10 +163,10 @@ class RunningSuppress:
         if changelog is not None:
             self._changelog = SuppressChangelog(changelog, context.keys, context.sources, spec.suffix_words)
         wants_final_results = spec.suppressed.final_results and not self._as_shipped and self._buffer.is_by_time
-        nobody_looks = changelog is None and not context.is_looked_into  # at single updates
-        self.takes_condensed = wants_final_results and nobody_looks and spills
-        """See `FinalResultsReader`: how many records wait meanwhile must not matter."""
-        self.may_refer = wants_final_results and nobody_looks and not (spec.held_ms or spec.leeway_ms)
+        has_results_alone = wants_final_results and not context.is_looked_into  # and not what was known before
+        self.takes_condensed = has_results_alone and changelog is None and spills
+        """See `FinalResultsReader`: no single update is logged, and how many records wait meanwhile must not matter."""
+        self.may_refer = has_results_alone and not (spec.held_ms or spec.leeway_ms)
         """See `FinalResultsReader`: a window may wait no longer than its aggregation keeps it."""
         self._closing: ClosingWindows | None = None  # set: in place of the buffer
         self._came = 0  # how many keys more the last batch has left in memory

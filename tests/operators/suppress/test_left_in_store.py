@@ -41,10 +41,16 @@ BUFFERS = st.sampled_from(
 BETWEEN = st.lists(st.sampled_from(["nothing", "flush", "spill", "restart"]), max_size=5)
 
 
-def rest(key: Any, value: Any, aggregate: int) -> int | None:
+def rest(key: Any, value: Any, aggregate: int | None) -> int | None:
     """Removes the window at every fifth number or so."""
-    total = aggregate + (value["x"] or 0) + len(key)
+    total = (aggregate or 0) + (value["x"] or 0) + len(key)
     return None if total % 5 == 4 else total
+
+
+def merged(_key: Any, one: int | None, other: int | None) -> int | None:
+    """Removes the session where the sum is seven; it may be one of several that become one."""
+    total = (one or 0) + (other or 0)
+    return None if total == 7 else total
 
 
 AGGREGATORS = st.sampled_from(
@@ -52,7 +58,7 @@ AGGREGATORS = st.sampled_from(
         several(n=count(), xs=sum_("x")),
         single(max_("y")),
         several(text=arg_max("text", by="x"), list=collect_list("text", limit=3)),
-        Aggregate(lambda: 0, rest, pa.int64(), lambda _, one, other: None if one + other == 7 else one + other),
+        Aggregate(lambda: 0, rest, pa.int64(), merged),
         Reduce(lambda one, other: None if other["x"] == 3 else {**other, "x": (one["x"] or 0) + 1}),
     ]
 )
@@ -102,16 +108,16 @@ def _suffix(row: Any, words: int) -> bytes:
 
 @given(
     histories(), aggregations(), BUFFERS, st.integers(1, 25), BETWEEN, st.booleans(), st.booleans(),
-    st.sampled_from([1, 2, 1 << 14]),
+    st.booleans(), st.sampled_from([1, 2, 1 << 14]),
 )  # fmt: skip
 def test_results_state_and_figures_are_the_same(
-    records, aggregation, buffer, size, between, headers, seals, at_once
+    records, aggregation, buffer, size, between, headers, seals, logs, at_once
 ) -> None:
     """However few entries the stores are read at a time (``at_once``)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backend, "_LISTED_ENTRIES", at_once)
         patch.setattr(waiting_windows, "_AT_ONCE", at_once)
-        check_the_same(records, aggregation, buffer, size, between, headers=headers, seals=seals)
+        check_the_same(records, aggregation, buffer, size, between, headers=headers, seals=seals, logs=logs)
 
 
 def check_the_same(
@@ -123,33 +129,36 @@ def check_the_same(
     *,
     headers: bool,
     seals: bool,
+    logs: bool,
 ) -> None:
     chains = []
     for refers in (False, True):
-        chain = chain_of(aggregation, buffer, headers=headers, refers=refers)
+        chain = chain_of(aggregation, buffer, headers=headers, refers=refers, logged=["s"] if logs else [])
         rows = chain.run(records, size, *between)
         oldest = chain.operators[1].oldest_buffer_time
         if seals:
             rows.append(rows_of(chain.operators[1].seal([chain.forwarded([])[0]])))
         chain.restart()
         figures = [[asdict(metrics) for metrics in finished] for finished in chain.finished]
-        chains.append((rows, oldest, held(chain), chain.content(), chain.clocks, figures))
+        logged = [changelog.drain().to_pylist() for changelog in chain.changelogs.values()]
+        chains.append((rows, oldest, held(chain), chain.content(), chain.clocks, figures, logged))
     assert chains[0] == chains[1]
 
 
 @given(
-    histories(), aggregations(), BUFFERS, st.integers(1, 25), st.booleans(),
+    histories(), aggregations(), BUFFERS, st.integers(1, 25), st.booleans(), st.booleans(),
     st.lists(
         st.sampled_from(["nothing", "flush", "spill", "restart", "turn", "seal", "reset"]), min_size=1, max_size=6
     ),
 )  # fmt: skip
 def test_a_run_may_go_on_with_what_a_run_of_the_other_way_has_left(
-    records, aggregation, buffer, size, headers, between
+    records, aggregation, buffer, size, headers, logs, between
 ) -> None:
     """And where the store of the aggregation was given up because the topology has changed: it begins anew."""
     chains = []
     for turns in (False, True):
-        chain, rows = chain_of(aggregation, buffer, headers=headers, refers=turns), []
+        logged = ["s"] if logs else []
+        chain, rows = chain_of(aggregation, buffer, headers=headers, refers=turns, logged=logged), []
         for number, begin in enumerate(range(0, len(records), size)):
             rows += chain.process(records[begin : begin + size])[1]
             then = between[number % len(between)]
@@ -167,7 +176,8 @@ def test_a_run_may_go_on_with_what_a_run_of_the_other_way_has_left(
             elif then != "nothing":
                 {"flush": chain.flush, "spill": chain.spill}.get(then, chain.restart)()
         chain.flush()
-        chains.append((rows, held(chain), chain.content(), chain.clocks))
+        changes = [changelog.drain().to_pylist() for changelog in chain.changelogs.values()]
+        chains.append((rows, held(chain), chain.content(), chain.clocks, changes))
     assert chains[0] == chains[1]
 
 
