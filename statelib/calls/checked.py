@@ -18,7 +18,7 @@ from statelib.calls.kinds import SUPPLIERS, Kind, class_names, kinds_of, shown, 
 from statelib.calls.spelling import ARGUMENTS, HOW, MISSING, NAME_OF, WRITTEN
 from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.user_lines import place_of_call, place_of_direct_call
+from statelib.errors.user_lines import place_of_call, place_of_users_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -78,11 +78,7 @@ def function_checked(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def checked(*args: Any, **options: Any) -> Any:
-        args, options = call.arranged(args, options)
-        try:
-            return function(*args, **options)
-        except ConfigurationError as error:
-            raise _placed(error, place_of_direct_call()) from error.__cause__
+        return call(args, options)
 
     return checked  # type: ignore[return-value]
 
@@ -95,11 +91,7 @@ def _method(cls: type, method: FunctionType) -> FunctionType:
     def checked(*given: Any, **options: Any) -> Any:
         if not given or not isinstance(given[0], cls):
             raise _error(f"{call.name}() is called on the class", _on_object(cls, method.__name__))
-        args, options = call.arranged(given[1:], options)
-        try:
-            return method(given[0], *args, **options)
-        except ConfigurationError as error:
-            raise _placed(error, place_of_direct_call()) from error.__cause__
+        return call(given, options)
 
     return checked  # type: ignore[return-value]
 
@@ -115,12 +107,7 @@ class _OnClass:
 
         @functools.wraps(function)
         def checked(*given: Any, **options: Any) -> Any:
-            first, args = given[: self._of_class], given[self._of_class :]
-            args, options = call.arranged(args, options)
-            try:
-                return function(*first, *args, **options)
-            except ConfigurationError as error:
-                raise _placed(error, place_of_direct_call()) from error.__cause__
+            return call(given, options)
 
         self._checked = checked
         self.__doc__ = function.__doc__
@@ -151,7 +138,23 @@ class _Call:
     def __init__(self, name: str, function: Any, *, skipped: int) -> None:
         self.name = name
         self.method = name.rpartition(".")[2]
+        self._function = function
+        self._skipped = skipped
         self.forms = [_without(inspect.signature(form), skipped) for form in get_overloads(function) or [function]]
+
+    def __call__(self, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Calls the function; what it refuses names the user's line that has called it, unless it names a place.
+
+        Raises:
+            ConfigurationError: It does not take the arguments, or has raised it.
+        """
+        args, options = self.arranged(given[self._skipped :], options)
+        try:
+            return self._function(*given[: self._skipped], *args, **options)
+        except ConfigurationError as error:
+            if error.place.keys() & {"file", "line"}:
+                raise
+            raise error.placed(**place_of_users_call()).with_traceback(error.__traceback__) from error.__cause__
 
     def arranged(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments, those that configure by name.
@@ -337,10 +340,3 @@ def _on_object(cls: type, method: str) -> str:
 
 def _error(what: str, step: str) -> ConfigurationError:
     return ConfigurationError(what, next_step=step, **place_of_call())
-
-
-def _placed(error: ConfigurationError, place: Mapping[str, object]) -> ConfigurationError:
-    """An error of what a method was given, at ``place``, the user's line that has called it, unless it names one."""
-    if not place or not {"file", "line"}.isdisjoint(error.place):
-        return error
-    return error.placed(**place).with_traceback(error.__traceback__)

@@ -100,12 +100,10 @@ def place_of_call() -> dict[str, object]:
     return {} if line is None else line._asdict()
 
 
-def place_of_direct_call() -> dict[str, object]:
-    """The same of what has called the caller of this function; empty if that is Hindstream itself."""
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - as above
-    if frame is None or _is_ours(frame) or Path(frame.f_code.co_filename).is_relative_to(_FRAMEWORK):
-        return {}
-    return place_of_call()
+def place_of_users_call() -> dict[str, object]:
+    """The same, but empty if it is a command of Hindstream's or a phase that has called, on behalf of the user."""
+    line = calling_line()
+    return {} if line is None or Path(line.file).is_relative_to(_FRAMEWORK) else line._asdict()
 
 
 def _is_ours(frame: FrameType) -> bool:

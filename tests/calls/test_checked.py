@@ -267,9 +267,10 @@ def test_a_value_of_the_right_type_that_is_refused_tells_the_line_that_gave_it(b
     assert raised.value.__cause__ is None
 
 
-@pytest.mark.parametrize("ours", ["hindstream/demo/job.py", "statelib/job/job.py"])
-def test_no_line_of_hindstreams_own_is_told_as_if_it_were_the_users(ours: str) -> None:
-    call = compile('LakeTopic("two words", "orders.csv")', str(ROOT / ours), "eval")
+@pytest.mark.parametrize(("caller", "is_told"), [("hindstream/demo/job.py", False), ("statelib/job/job.py", True)])
+def test_the_line_that_is_told_is_never_hindstreams_own(caller: str, *, is_told: bool) -> None:
+    """Where the engine has called, it is whose call that is for."""
+    call = compile('LakeTopic("two words", "orders.csv")', str(ROOT / caller), "eval")
     with pytest.raises(ConfigurationError, match="two words") as raised:
         eval(call, {"LakeTopic": LakeTopic})
-    assert "line" not in raised.value.place
+    assert raised.value.place.get("file") == (__file__ if is_told else None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import jinja2
 import pytest
 
 from hindstream.report import rendering
 from hindstream.report.kept_templates import KeptTemplates
+from tests.hindstream.compiled_templates import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,19 +22,6 @@ def anew() -> Iterator[None]:
     rendering._templates.cache_clear()
     yield
     rendering._templates.cache_clear()
-
-
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of what a process compiles, the names."""
-    names: list[str] = []
-    real = jinja2.Environment.compile
-
-    def seen(self: jinja2.Environment, source: str, name: str, *more: object) -> object:
-        names.append(name)
-        return real(self, source, name, *more)  # type: ignore[call-overload]
-
-    monkeypatch.setattr(jinja2.Environment, "compile", seen)
-    return names
 
 
 def test_a_process_compiles_none_that_another_one_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

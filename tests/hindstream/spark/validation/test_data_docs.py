@@ -6,7 +6,6 @@ from posixpath import join, normpath
 from re import escape, findall
 from typing import TYPE_CHECKING
 
-import jinja2
 import pandas as pd
 
 from hindstream.spark.expectations.checks import Check, Suite
@@ -14,6 +13,7 @@ from hindstream.spark.expectations.flat_tables import PandasFrame
 from hindstream.spark.validation.data_docs import keep_site
 from hindstream.spark.validation.validator import Validator
 from statelib.storage import Storage
+from tests.hindstream.compiled_templates import compiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,14 +52,7 @@ def test_each_run_has_pages_of_its_own(tmp_path: Path) -> None:
 
 def test_templates_are_compiled_once_for_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    names: list[str] = []
-    real = jinja2.Environment.compile
-
-    def seen(self: jinja2.Environment, source: str, name: str, *more: object) -> object:
-        names.append(name)
-        return real(self, source, name, *more)  # type: ignore[call-overload]
-
-    monkeypatch.setattr(jinja2.Environment, "compile", seen)
+    names = compiled(monkeypatch)
     audit(Storage("memory://"), tmp_path / "1", "00000001-1")
     assert "page.j2" in names
     names.clear()
