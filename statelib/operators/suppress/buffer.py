@@ -1,7 +1,7 @@
 """What suppress holds back (Kafka's ``TimeOrderedKeyValueBuffer``): part of it in memory, the rest in the store.
 
-A key waits either in memory, where a kernel keeps the order (`statelib.operators.suppress.kernel`) and a `RowPool` the
-values, or in the store alone. What memory has is true: the store may still have an older row of it.
+A key waits either in memory (`HeldRows`), or in the store alone. What memory has is true: the store may still have an
+older row of it.
 
 **A buffer that lets keys go only when their time has come** needs in memory no more than what a batch touches or makes
 due. So the stored keys of a batch are looked up once, the due ones are read from the index by time, and all others stay
@@ -20,21 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors.kinds import ConfigurationError
-from statelib.operators.serialized_sizes import serialized_bytes
-from statelib.operators.suppress.buffer_kernel import SuppressionBuffer
-from statelib.operators.suppress.buffered_columns import from_store, stored_schema, to_store
+from statelib.operators.suppress.buffered_columns import stored_schema
 from statelib.operators.suppress.codec import BufferedRows, encode_keys
-from statelib.operators.suppress.departures import Departures
-from statelib.operators.suppress.layout_kernel import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
+from statelib.operators.suppress.held_rows import HeldRows
+from statelib.operators.suppress.layout_kernel import EMPTY, NOT_STORED, PUT
 from statelib.operators.suppress.left_in_store import LeftInStore
 from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
-from statelib.records.batch import NO_TIMESTAMP, NULL_KEY
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_table import KeyTable
-from statelib.records.row_pool import RowPool
-from statelib.serdes import serde_for, serialized
+from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
-from statelib.stores.header import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.suppress.departures import Departures
     from statelib.operators.windows.stored_windows import StoredWindows
+    from statelib.records.row_pool import RowPool
 
 _FEW_ROWS = 1 << 12
 
@@ -101,12 +98,10 @@ class TimeOrderedBuffer:
         self._logs = logs
         self._is_read = is_read
         self.last_puts: Puts | None = None
-        self._name = name
         self._policy = policy
         self._wait_ms, self._suffix_words = (int(policy[field][0]) for field in ("wait", "suffix_words"))
         self._memory = memory
         self._time_is_of_key = time_is_of_key
-        self._as_shipped = context.semantics != "kip"
         self._store = SuppressionBufferStore(
             context.backend, name, suffix_words=self._suffix_words, time_is_of_key=time_is_of_key
         )
@@ -122,11 +117,9 @@ class TimeOrderedBuffer:
 
     def _forget(self, records: int, size: int) -> None:
         """Starts with an empty memory; the store has this much."""
-        self._buffer = SuppressionBuffer(self._policy, self._context.clock())
-        self._buffer.add_spilled(records, size)
-        self._pool: RowPool | None = None
+        self._held = HeldRows(self._context, self._policy)
+        self._held.kernel.add_spilled(records, size)
         self._gone: NDArray[Any] | None = None  # what has left (`SLOT`), and is still to be tidied away
-        self._old_values = KeyTable()
 
     # --- what there is -------------------------------------------------------------------------------------------
 
@@ -142,11 +135,11 @@ class TimeOrderedBuffer:
 
     def figure(self, name: str) -> int:
         """One of `FIGURES`, since the last flush."""
-        return self._buffer.figure(name)
+        return self._held.kernel.figure(name)
 
     def oldest_time(self) -> int | None:
         """The buffer time of the next key to leave, ms; None if none waits."""
-        times = [] if self._buffer.oldest_time is None else [self._buffer.oldest_time]
+        times = [] if self._held.kernel.oldest_time is None else [self._held.kernel.oldest_time]
         if self.figure("spilled_records"):
             found = (self._unless_in_memory(rows) for rows in self._store.due(self._horizon_ms, None))
             times += next((rows.time[:1].tolist() for rows in found if len(rows)), [])
@@ -159,9 +152,7 @@ class TimeOrderedBuffer:
 
     def memory_bytes(self, more: int = 0) -> int:
         """What is in memory, or will be with so many more keys like those that are."""
-        pool = 0 if self._pool is None else self._pool.memory_bytes()
-        pool += pool * more // max(self.figure("records"), 1)
-        return self._buffer.memory_bytes(more) + pool + self._old_values.memory_bytes()
+        return self._held.memory_bytes(more)
 
     @property
     def _horizon_ms(self) -> int:
@@ -185,12 +176,14 @@ class TimeOrderedBuffer:
         """
         self._tidy_away()
         self._resolve()
-        pool = self._pool_for(rows.schema)
+        if self._held.pool is None:
+            self._store.header.check(stored_schema(rows.schema))
+        pool = self._held.pool_for(rows.schema)
         self._take_in(self._bring_in(inputs, int(inputs["timestamp"].max())))
         puts = np.empty(len(inputs) if self._logs else 0, dtype=PUT)
         first_row = pool.append(rows)
-        slots, trigger, failed = self._buffer.put(inputs, first_row, self._context.keys, puts)
-        left = self._left(slots, trigger, pool)
+        slots, trigger, failed = self._held.kernel.put(inputs, first_row, self._context.keys, puts)
+        left = self._held.left(slots, trigger, pool)
         if self._logs and failed is None:
             known = pool.take(puts["first_row"]).column("old") if "old" in rows.schema.names else None
             is_first = puts["first_row"] == first_row + np.arange(len(puts))
@@ -211,33 +204,24 @@ class TimeOrderedBuffer:
         self._resolve()
         if self.figure("spilled_records"):
             self._take_in(self._store.everything(self._horizon_ms))
-        if self._pool is None:
+        if self._held.pool is None:
             return None
-        slots = self._buffer.drain(self._context.keys)
+        slots = self._held.kernel.drain(self._context.keys)
         if wait_ms is None and self._elsewhere is not None:
             self._elsewhere.nothing_waits()
         if wait_ms is not None:
             self._wait_ms = wait_ms
             is_due = slots["time"] <= self._horizon_ms
-            self._buffer.insert(slots[~is_due], self._context.keys)
+            self._held.kernel.insert(slots[~is_due], self._context.keys)
             slots = slots[is_due]
-        left = self._left(slots, np.zeros(len(slots), dtype=np.int64), self._pool)
+        left = self._held.left(slots, np.zeros(len(slots), dtype=np.int64), self._held.pool)
         self._gone = slots
         self._tidy_away()
         return left
 
-    def _left(self, slots: NDArray[Any], trigger: NDArray[np.int64], pool: RowPool) -> Departures:
-        rows, prior = pool.take(slots["row"]), None
-        if "old" in rows.schema.names:
-            prior = (rows if self._as_shipped else pool.take(slots["first_row"])).column("old")
-        return Departures.of(slots, trigger, rows, prior, self._context.keys)
-
     def sizes_of_old_values(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Size of each old value, and a code for its content: Kafka counts it once if it is the prior one too."""
-        if "old" not in rows.schema.names:
-            return np.zeros(rows.num_rows, dtype=np.int64), np.full(rows.num_rows, NULL_KEY)
-        old = rows.column("old")
-        return serialized_bytes(old), self._old_values.encode(serde_for(old.type).serialize(old))
+        """See `HeldRows`."""
+        return self._held.sizes_of_old_values(rows)
 
     # --- from the store ------------------------------------------------------------------------------------------
 
@@ -263,18 +247,18 @@ class TimeOrderedBuffer:
         if self.figure("spilled_records") <= len(touched):  # fewer answers than questions: read them all
             self._take_in(self._store.everything(self._horizon_ms))
             return ()
-        self._take_in(self._store.load(self._raw_keys(touched), touched["time"]))
+        self._take_in(self._store.load(self._held.raw_keys(touched), touched["time"]))
         until_ms = max(stream_time, self.figure("stream_time")) - self._wait_ms
         return self._store.due(self._horizon_ms, until_ms) if until_ms > self._horizon_ms else ()
 
     def _touched(self, inputs: NDArray[Any]) -> NDArray[Any]:
         """The records whose keys are not in memory, each key once; without those that the store cannot have."""
-        wanted = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"]) == EMPTY
+        wanted = self._held.kernel.find(inputs["key_code"], inputs["start"], inputs["end"]) == EMPTY
         if self._time_is_of_key:
             newest = max(self._newest_stored, self._elsewhere.newest_end if self._elsewhere else NO_TIMESTAMP)
             wanted &= (inputs["time"] > self._horizon_ms) & (inputs["time"] <= newest)
         asked = inputs[wanted]
-        touched: NDArray[Any] = asked[np.unique(KeyTable().encode(self._raw_keys(asked)), return_index=True)[1]]
+        touched: NDArray[Any] = asked[np.unique(KeyTable().encode(self._held.raw_keys(asked)), return_index=True)[1]]
         return touched
 
     def _take_in(self, stored: Iterable[BufferedRows]) -> None:
@@ -290,66 +274,39 @@ class TimeOrderedBuffer:
             if len(rows) == 0 or schema is None:
                 continue
             columns = serde_for(pa.struct(list(schema))).deserialize(rows.row)
-            self._buffer.add_spilled(-len(rows), -int(rows.counted_bytes.sum()))
+            self._held.kernel.add_spilled(-len(rows), -int(rows.counted_bytes.sum()))
             yield rows, pa.RecordBatch.from_struct_array(columns)
 
     def _unless_in_memory(self, rows: BufferedRows) -> BufferedRows:
         codes = self._context.keys.find(rows.key)  # a key without a code is not in memory
-        return rows.filter(self._buffer.find(codes, rows.start, rows.end) == EMPTY)
+        return rows.filter(self._held.kernel.find(codes, rows.start, rows.end) == EMPTY)
 
     def _insert(self, rows: BufferedRows, columns: pa.RecordBatch) -> None:
-        """Puts stored keys into the kernel's buffer, and into the pool their rows and what was known downstream."""
-        latest, first = from_store(columns)
-        pool = self._pool_for(latest.schema)
-        slots = np.zeros(len(rows), dtype=SLOT)
-        slots["key_code"] = self._context.keys.encode(rows.key)
-        slots["start"], slots["end"] = rows.start, rows.end
-        slots["time"] = slots["stored_time"] = rows.time
-        if self._elsewhere is not None and not self._has_spilled:  # then those that may be left have no rows
-            slots["stored_time"][self._elsewhere.are_left(rows.time, columns)] = NOT_STORED
-        slots["updated"] = rows.updated
-        slots["bytes"] = rows.counted_bytes
-        slots["row"] = slots["first_row"] = pool.append(latest) + np.arange(len(rows))
-        if first is not None:
-            slots["first_row"] = pool.append(first) + np.arange(len(rows))
-            if self._as_shipped:
-                slots["prior_bytes"], slots["prior_code"] = self.sizes_of_old_values(first)
-        elif self._as_shipped:
-            slots["prior_code"] = NULL_KEY
-        self._buffer.insert(slots, self._context.keys)
-
-    def _pool_for(self, schema: pa.Schema) -> RowPool:
-        if self._pool is None:
-            self._store.header.check(stored_schema(schema))
-            self._pool = RowPool(schema)
-        elif self._pool.schema != schema:
-            raise ConfigurationError(
-                f"the columns of a table have changed from ({named(self._pool.schema)}) to ({named(schema)})",
-                node=self._context.node,
-                next_step="bring the records to the old types with map_values(), or start the job over",
-            )
-        return self._pool
+        has_row = np.ones(len(rows), np.bool_)
+        if self._elsewhere is not None and not self._has_spilled:  # then those that may be left have none
+            has_row = ~self._elsewhere.are_left(rows.time, columns)
+        self._held.insert(rows, columns, has_row)
 
     # --- to the store --------------------------------------------------------------------------------------------
 
     def flush(self, write: WriteBatch) -> None:
         """Writes the keys that came or changed since the last flush, and forgets what is in memory."""
         self._tidy_away()
-        if self._pool is None:
+        if self._held.pool is None:
             return
-        records, size, schema = self.records, self.size, stored_schema(self._pool.schema)
+        records, size, schema = self.records, self.size, stored_schema(self._held.pool.schema)
         if self._store.is_by_time and self._newest_stored != NO_TIMESTAMP:
             self._store.remove_until(self._horizon_ms if records else self._newest_stored, write)
-        held = self._buffer.held()
+        held = self._held.kernel.held()
         if self._elsewhere is not None:
-            held = self._leave(held, self._elsewhere, self._pool, write)
-        self._write(held, self._pool, write)
+            held = self._leave(held, self._elsewhere, self._held.pool, write)
+        self._write(held, self._held.pool, write)
         self._store.store_totals(records, size, schema, write)
         self._forget(records, size)
 
     def _leave(self, held: NDArray[np.int64], left: LeftInStore, pool: RowPool, write: WriteBatch) -> NDArray[np.int64]:
         """Leaves windows to their aggregation, and removes rows that the store has of them; gives the other slots."""
-        slots = self._buffer.slots
+        slots = self._held.kernel.slots
         has_result, has_headers = (pool.valid(name, slots["row"][held]) for name in ("value", "headers"))
         are_left = left.are_told(slots["time"][held], has_result, has_headers)
         leaving = held[are_left]
@@ -357,19 +314,19 @@ class TimeOrderedBuffer:
             self._remove_left(leaving, left, write)
         else:
             written = leaving[slots["stored_time"][leaving] != NOT_STORED]
-            self._store.remove_from_time(self._raw_keys(slots, written), slots["time"][written], write)
+            self._store.remove_from_time(self._held.raw_keys(slots, written), slots["time"][written], write)
         self._has_spilled = False
         left.refer(self._horizon_ms, stored_schema(pool.schema), write)
         return held[~are_left]
 
     def _remove_left(self, leaving: NDArray[np.int64], left: LeftInStore, write: WriteBatch) -> None:
         """The same where any window may have a row; ``leaving``: int64, the slots of those that are in memory."""
-        is_leaving = np.zeros(len(self._buffer.slots), np.bool_)
+        is_leaving = np.zeros(len(self._held.kernel.slots), np.bool_)
         is_leaving[leaving] = True
         kind = pa.struct(list(self._store.header.schema or ()))
         for rows in self._store.rows_due(left.rows_after_ms(self._horizon_ms), None):
             columns = serde_for(kind).deserialize(rows.row)
-            slot = self._buffer.find(self._context.keys.find(rows.key), rows.start, rows.end)
+            slot = self._held.kernel.find(self._context.keys.find(rows.key), rows.start, rows.end)
             gone = left.are_left(rows.time, pa.RecordBatch.from_struct_array(columns))
             gone[slot != EMPTY] = is_leaving[slot[slot != EMPTY]]
             some = rows.filter(gone)
@@ -377,7 +334,7 @@ class TimeOrderedBuffer:
 
     def _tidy_away(self) -> None:
         """Removes what has left from the store too, and keeps memory in bounds."""
-        gone, pool = self._gone, self._pool
+        gone, pool = self._gone, self._held.pool
         if gone is None or pool is None:
             return
         self._gone = None
@@ -385,13 +342,13 @@ class TimeOrderedBuffer:
         # From a store in order of time they go all at once at the next flush, and nobody looks for them till then.
         if not self._store.is_by_time:
             stored = gone[gone["stored_time"] != NOT_STORED]
-            self._store.remove(self._raw_keys(stored), stored["stored_time"], write)
+            self._store.remove(self._held.raw_keys(stored), stored["stored_time"], write)
         if self._exceeds(share=1):
-            self._compact(pool)
+            self._held.compact(pool)
             while self.figure("records") and self._exceeds(share=2):
                 self._spill(pool, write)
-        elif self._buffer.is_sparse or self._holds_old_rows(pool):
-            self._compact(pool)
+        elif self._held.kernel.is_sparse or self._holds_old_rows(pool):
+            self._held.compact(pool)
         if len(write):
             self._context.backend.write(write)
 
@@ -410,66 +367,27 @@ class TimeOrderedBuffer:
 
     def _spill(self, pool: RowPool, write: WriteBatch) -> None:
         """Moves the half of the keys to the store that have gone longest without an update."""
-        held = self._buffer.held()
-        held = held[np.argsort(self._buffer.slots["row"][held])]
+        held = self._held.kernel.held()
+        held = held[np.argsort(self._held.kernel.slots["row"][held])]
         moved, kept = np.split(held, [(len(held) + 1) // 2])
         self._write(moved, pool, write)
         self._has_spilled = True
-        self._buffer.add_spilled(len(moved), int(self._buffer.slots["bytes"][moved].sum()))
-        self._buffer.keep(kept, self._context.keys)
+        self._held.kernel.add_spilled(len(moved), int(self._held.kernel.slots["bytes"][moved].sum()))
+        self._held.kernel.keep(kept, self._context.keys)
         self._context.metrics.count("suppression-spill", len(moved))
-        self._compact(pool)
+        self._held.compact(pool)
 
     def _write(self, numbers: NDArray[np.int64], pool: RowPool, write: WriteBatch) -> None:
         """Adds those keys, given by slot, that the store does not have as they are."""
-        slots = self._buffer.slots
+        slots = self._held.kernel.slots
         changed = numbers[slots["changed"][numbers] == 1]
         if len(changed):
             time = slots["time"][changed]
             changes = BufferChanges(
                 time,
                 slots["stored_time"][changed],
-                lambda some: self._raw_keys(slots, changed[some]),
-                lambda some: self._rows_of(changed[some], pool),
+                lambda some: self._held.raw_keys(slots, changed[some]),
+                lambda some: self._held.rows_of(changed[some], pool),
             )
             self._store.store(changes, stored_schema(pool.schema), write)
             self._newest_stored = max(self._newest_stored, int(time.max()))
-
-    def _rows_of(self, numbers: NDArray[np.int64], pool: RowPool) -> BufferedRows:
-        """What the store holds of slots."""
-        slots = self._buffer.slots
-        latest = pool.take(slots["row"][numbers])
-        rows = to_store(latest, lambda: pool.take(slots["first_row"][numbers]), keeps_old=self._as_shipped)
-        return BufferedRows(
-            key=self._context.keys.take(slots["key_code"][numbers]),
-            start=slots["start"][numbers],
-            end=slots["end"][numbers],
-            time=slots["time"][numbers],
-            updated=slots["updated"][numbers],
-            counted_bytes=slots["bytes"][numbers],
-            row=serialized(rows.to_struct_array()),
-        )
-
-    def _compact(self, pool: RowPool) -> None:
-        """Drops the rows that nobody waits for, and room that nobody needs; the rows keep their order."""
-        if self._buffer.is_sparse:
-            self._buffer.keep(self._buffer.held(), self._context.keys)
-        held, slots = self._buffer.held(), self._buffer.slots
-        rows = [slots["row"][held]]
-        if "old" in pool.schema.names:
-            rows.append(slots["first_row"][held])
-        else:
-            slots["first_row"][held] = rows[0]
-        waiting = np.unique(np.concatenate(rows))
-        pool.keep(waiting)
-        for name in ("row", "first_row"):
-            slots[name][held] = np.searchsorted(waiting, slots[name][held])
-        if self._as_shipped:
-            self._old_values.clear()
-            slots["prior_code"][held] = self.sizes_of_old_values(pool.take(slots["first_row"][held]))[1]
-
-    def _raw_keys(self, slots: NDArray[Any], numbers: NDArray[np.int64] | None = None) -> pa.Array:
-        """The buffer keys of slots, or of inputs; of those ``numbers``, column by column: see `merged`."""
-        chosen = slice(None) if numbers is None else numbers
-        key_code, start, end = (np.ascontiguousarray(slots[name][chosen]) for name in ("key_code", "start", "end"))
-        return buffer_keys(self._context.keys.take(key_code), start, end, self._suffix_words)

@@ -271,7 +271,7 @@ def test_rows_nobody_waits_for_leave_memory(monkeypatch: pytest.MonkeyPatch) -> 
             patch.setattr("statelib.operators.suppress.buffer._FEW_ROWS", 4)
             chain = Chain(specs, pa.string(), table=True, semantics=semantics)  # type: ignore[arg-type]
             assert chain.run(records, 4) == expected
-            assert len(chain.operators[0]._buffer._pool) < 30
+            assert len(chain.operators[0]._buffer._held.pool) < 30
 
 
 def test_changed_types_are_refused() -> None:
