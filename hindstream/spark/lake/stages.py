@@ -9,7 +9,7 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hindstream.spark.lake.leftovers import delete_all, delete_old
+from hindstream.spark.lake.leftovers import FilesOfLoad, delete_old
 from hindstream.spark.session.session import spark_context
 from hindstream.spark.tasks.told import tell
 from hindstream.spark.tasks.works import Work, carry_user_code, run_works
@@ -43,30 +43,31 @@ def load_on_spark(load: Load, settings: Settings, rows: int | None = None) -> Lo
     carry_user_code()
     context = spark_context(settings)
     topic, run = load.topic.archive_name, f"load-{load.attempt}"
-    between = load.warehouse.within(f"{topic_path(topic)}/{_FOLDER}/{load.attempt}")
+    between = FilesOfLoad(load.warehouse.within(f"{topic_path(topic)}/{_FOLDER}/{load.attempt}"))
     state_dir = str(settings.state_dir)
     try:
-        sort = load.sort_files(between, settings.memory_budget_bytes, in_memory=False)
-        groups = _groups(load.plan.files)
-        sorting = [
-            Work(topic, run, f"files {n}", state_dir, _Sort(sort, tuple(files), f"{n:06d}"))
-            for n, files in enumerate(groups)
-        ]
-        parts: list[SortedFiles] = [
-            pickle.loads(made)  # noqa: S301 - from our own workers
-            for made in run_works(context, sorting, name=f"read files of {topic}", records=rows)
-        ]
-        merge = load.merge_partition(parts)
-        merging = [
-            Work(topic, run, f"partition {p}", state_dir, _Merge(merge, p)) for p in range(load.plan.shape.partitions)
-        ]
-        written = [
-            pickle.loads(made)  # noqa: S301 - from our own workers
-            for made in run_works(context, merging, name=f"merge {topic}")
-        ]
-        return load.commit(parts, [file for files in written for file in files])
+        with between.kept():
+            sort = load.sort_files(between.storage, settings.memory_budget_bytes, in_memory=False)
+            groups = _groups(load.plan.files)
+            sorting = [
+                Work(topic, run, f"files {n}", state_dir, _Sort(sort, between, tuple(files), f"{n:06d}"))
+                for n, files in enumerate(groups)
+            ]
+            parts: list[SortedFiles] = [
+                pickle.loads(made)  # noqa: S301 - from our own workers
+                for made in run_works(context, sorting, name=f"read files of {topic}", records=rows)
+            ]
+            merge = load.merge_partition(parts)
+            merging = [
+                Work(topic, run, f"partition {p}", state_dir, _Merge(merge, p))
+                for p in range(load.plan.shape.partitions)
+            ]
+            written = [
+                pickle.loads(made)  # noqa: S301 - from our own workers
+                for made in run_works(context, merging, name=f"merge {topic}")
+            ]
+            return load.commit(parts, [file for files in written for file in files])
     finally:
-        delete_all(between)
         delete_old(load.warehouse, topic, _FOLDER, load.now_ms)
 
 
@@ -88,11 +89,13 @@ class _Sort:
     """Runs in a worker: the first stage for some files."""
 
     sort: SortFiles
+    between: FilesOfLoad
     files: tuple[SourceFile, ...]
     number: str
 
     def __call__(self, attempt: str) -> bytes:
-        return pickle.dumps(self.sort(self.files, f"{self.number}-{attempt}", lambda records, _: tell(records)))
+        with self.between.written():
+            return pickle.dumps(self.sort(self.files, f"{self.number}-{attempt}", lambda records, _: tell(records)))
 
 
 @dataclass(frozen=True, slots=True)

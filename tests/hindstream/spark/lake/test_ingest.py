@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -9,9 +11,11 @@ import pytest
 
 from hindstream.spark import ingest
 from hindstream.spark.lake import stages
+from hindstream.spark.lake.leftovers import FilesOfLoad
 from statelib.errors.kinds import InputError
 from statelib.job.lake_topic import LakeTopic
 from statelib.settings.settings import load_settings
+from statelib.storage import Storage
 from tests.ingest.iceberg import catalog_in, data_files, delete_rows
 from tests.ingest.lake import records_of, write_file
 
@@ -36,6 +40,35 @@ def written(warehouse: Path) -> list[tuple[str, bytes]]:
     return [(path.name.partition("-")[0], path.read_bytes()) for path in files]
 
 
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def assert_empties(folder: Path) -> None:
+    """Tasks that Spark has cancelled may still be writing; each of them clears up behind itself."""
+    deadline = time.monotonic() + 60
+    while files_in(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not files_in(folder)
+
+
+@pytest.mark.parametrize("error", [None, InputError("no record")])
+def test_a_task_that_outlives_its_load_leaves_nothing(tmp_path: Path, error: Exception | None) -> None:
+    """Spark cancels tasks and does not wait for them."""
+    files = FilesOfLoad(Storage(str(tmp_path)))
+    with suppress(InputError), files.written():
+        with files.kept():
+            files.storage.put("early", b"")
+            with files.written():
+                files.storage.put("in-time", b"")
+            assert {path.name for path in files_in(tmp_path)} >= {"early", "in-time"}
+        assert not files_in(tmp_path)
+        files.storage.put("late", b"")
+        if error is not None:
+            raise error
+    assert not files_in(tmp_path)
+
+
 def test_both_engines_write_the_same(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     del spark
     monkeypatch.setattr(stages, "_TASK_BYTES", 3000)
@@ -53,7 +86,7 @@ def test_both_engines_write_the_same(tmp_path: Path, spark: SparkSession, monkey
         records_of(tmp_path / "local", "t-quarantine")[0]["headers"]
         == (records_of(tmp_path / "spark", "t-quarantine")[0]["headers"])
     )
-    assert not [path for path in (tmp_path / "spark/topics/t/_loads").rglob("*") if path.is_file()]
+    assert_empties(tmp_path / "spark/topics/t/_loads")
 
 
 def test_both_engines_read_an_iceberg_table(
