@@ -8,10 +8,12 @@ slice has a partition and somebody knows the asset.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from airflow.sdk import Asset, AssetAlias
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 PARTITION_FORMAT = "%Y-%m-%dT%H:%M:%S"
 """Of a partition's key, the beginning of the slice: what Airflow's own timetables write and its mappers read."""
+
+_log = logging.getLogger(__name__)
 
 
 def topic_asset(topic: str, *, warehouse: str) -> Asset:
@@ -129,7 +133,7 @@ def tell(context: Context, alias: AssetAlias, published: Iterable[TopicEvent]) -
 
 
 def partition_of(context: Context) -> str | None:
-    """The key of the slice's partition: where its data interval begins, in the DAG's time zone.
+    """The key of the slice's partition: where its data interval begins, in the time zone of the schedule.
 
     Returns:
         None: the slice is not a data interval.
@@ -137,8 +141,35 @@ def partition_of(context: Context) -> str | None:
     start_ms, _ = interval_of(context)
     if start_ms is None:
         return None
-    start = datetime.fromtimestamp(start_ms / 1000, UTC)
-    return start.astimezone(context["dag"].timezone).strftime(PARTITION_FORMAT)
+    dag = context["dag"]
+    zone = getattr(dag.timetable, "timezone", dag.timezone)  # a timetable may have one of its own
+    return partition_key(
+        datetime.fromtimestamp(start_ms / 1000, UTC), ZoneInfo(zone) if isinstance(zone, str) else zone
+    )
+
+
+def partition_key(start: datetime, zone: tzinfo) -> str:
+    """The key of the partition that begins at a time, as Airflow's `CronPartitionTimetable` writes it: by the clock.
+
+    Where clocks go back, they show an hour twice, and Airflow reads a key as the second time (`make_aware`), which is
+    also where the slices of its cron expressions for days and longer begin. A slice that begins at the first has its
+    offset in the key, ``2024-10-27T02:00:00+0200``: so no other slice has the same, but Airflow's temporal mappers
+    refuse it.
+
+    Args:
+        start: Aware.
+        zone: That of the schedule.
+    """
+    shown = start.astimezone(zone)
+    if shown.replace(fold=1).utcoffset() == shown.utcoffset():
+        return shown.strftime(PARTITION_FORMAT)
+    key = shown.strftime(f"{PARTITION_FORMAT}%z")
+    _log.warning(
+        "clocks show this hour twice, so the partition is %s, which Airflow's temporal mappers refuse; "
+        "give the DAG a start_date in UTC if its consumers need them",
+        key,
+    )
+    return key
 
 
 def _extra(topic: str, made: Commit, former: Commit | None, audit: Audit | None) -> dict[str, Any]:

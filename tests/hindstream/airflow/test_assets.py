@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, available_timezones
 
+import pendulum
 import pytest
+from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.timetables import interval, trigger
+from airflow.timetables.base import TimeRestriction
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from hindstream.airflow.assets import PARTITION_FORMAT, published_topics, source_assets, topic_asset
+from hindstream.airflow.assets import (
+    PARTITION_FORMAT,
+    partition_key,
+    partition_of,
+    published_topics,
+    source_assets,
+    topic_asset,
+)
 from hindstream.airflow.operators import _of_earlier_try
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline, plan
@@ -111,3 +126,68 @@ def test_the_keys_of_partitions_are_those_that_airflows_mappers_read() -> None:
     days = {f"{datetime(2013, 1, day, tzinfo=UTC):{PARTITION_FORMAT}}" for day in range(1, 32)}
     assert {months.to_downstream(day) for day in days} == {"2013-01"}
     assert months.to_upstream("2013-01") == days
+
+
+ZONES = sorted(available_timezones())
+QUARTERS = [timedelta(minutes=15 * number) for number in range(-16, 17)]
+
+
+@cache
+def changes(name: str, year: int) -> list[datetime]:
+    """When the clocks of a zone change in a year, to the hour."""
+    zone, begin = ZoneInfo(name), datetime(year, 1, 1, tzinfo=UTC)
+    hours = [begin + timedelta(hours=hour) for hour in range(366 * 24)]
+    offsets = [hour.astimezone(zone).utcoffset() for hour in hours]
+    return [hours[i] for i in range(1, len(hours)) if offsets[i] != offsets[i - 1]]
+
+
+@given(st.sampled_from(ZONES), st.integers(1970, 2036), st.data())
+def test_no_two_slices_have_the_same_partition(name: str, year: int, data: st.DataObject) -> None:
+    assume(found := changes(name, year))
+    change = data.draw(st.sampled_from(found))
+    keys = {partition_key(change + quarter, ZoneInfo(name)) for quarter in QUARTERS}
+    assert len(keys) == len(QUARTERS)
+
+
+@given(
+    st.sampled_from(ZONES),
+    st.integers(1970, 2036),
+    st.sampled_from(["0 0 * * *", "30 1 * * *", "0 2 * * *", "0 */6 * * *", "0 0 * * 0", "0 0 1 * *"]),
+    st.data(),
+)
+def test_keys_of_days_and_longer_are_those_of_airflows_own_timetable(
+    name: str, year: int, cron: str, data: st.DataObject
+) -> None:
+    """Also where midnight comes twice, as in Havana."""
+    assume(found := changes(name, year))
+    begin = pendulum.instance(data.draw(st.sampled_from(found)) - timedelta(days=3))
+    slices, last = interval.CronDataIntervalTimetable(cron, timezone=name), None
+    airflows = trigger.CronPartitionTimetable(cron, timezone=name)
+    restriction = TimeRestriction(earliest=begin, latest=None, catchup=True)
+    for _ in range(5):
+        run = slices.next_dagrun_info(last_automated_data_interval=last, restriction=restriction)
+        assert run is not None
+        last = run.data_interval
+        assert partition_key(last.start, ZoneInfo(name)) == airflows._format_key(last.start)
+
+
+def test_of_an_hour_that_comes_twice_the_first_has_its_offset(caplog: pytest.LogCaptureFixture) -> None:
+    """Airflow's mappers read the other one."""
+    hours = [datetime(2024, 10, 27, hour, tzinfo=UTC) for hour in range(3)]
+    keys = [partition_key(hour, ZoneInfo("Europe/Berlin")) for hour in hours]
+    assert keys == ["2024-10-27T02:00:00+0200", "2024-10-27T02:00:00", "2024-10-27T03:00:00"]
+    assert "give the DAG a start_date in UTC" in caplog.text
+    mapper = pytest.importorskip("airflow.partition_mappers.temporal").StartOfHourMapper(timezone="Europe/Berlin")
+    assert mapper.to_partition_date(mapper.to_downstream(keys[1])).astimezone(UTC) == hours[1]
+    with pytest.raises(ValueError, match="unconverted data remains"):
+        mapper.to_downstream(keys[0])
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", ZoneInfo("Europe/Berlin"), None])
+def test_the_time_zone_of_a_partition_is_that_of_the_schedule(zone: Any) -> None:
+    """A timetable may have another one than the ``start_date`` of its DAG."""
+    schedule: Any = timedelta(days=1) if zone is None else CronDataIntervalTimetable("@daily", timezone=zone)
+    dag = DAG("orders", schedule=schedule, start_date=datetime(2024, 1, 1, tzinfo=ZoneInfo("Asia/Tokyo")))
+    ends = {f"data_interval_{end}": datetime(2024, 6, day, 22, tzinfo=UTC) for end, day in (("start", 1), ("end", 2))}
+    context: Any = {"dag": dag, "dag_run": SimpleNamespace(run_type="scheduled"), **ends}
+    assert partition_of(context) == ("2024-06-02T07:00:00" if zone is None else "2024-06-02T00:00:00")
