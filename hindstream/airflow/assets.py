@@ -52,6 +52,16 @@ def source_assets(job: Job, settings: Settings) -> list[Asset]:
     return [topic_asset(topic, warehouse=settings.warehouse) for topic in job.topology.source_topics]
 
 
+def tell_sources(operator: BaseOperator, job: Job, settings: Settings) -> None:
+    """Makes inlets of what a job reads, when its task runs.
+
+    That is too late for Airflow's graph of assets, which is made of the DAG file. But its OpenLineage provider tells of
+    them as inputs when the task has ended.
+    """
+    sources = source_assets(job, settings)
+    operator.inlets.extend(asset for asset in sources if asset not in operator.inlets)
+
+
 def assets_of(schedule: object) -> list[Asset]:
     """The assets that a schedule of Airflow waits for."""
     asked = getattr(schedule, "asset_condition", schedule)

@@ -21,7 +21,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
 from hindstream.airflow.arguments import check_names_of, check_reference, check_settings_of_task, is_template
-from hindstream.airflow.assets import alias_as_outlet, published_topics, source_assets, tell
+from hindstream.airflow.assets import alias_as_outlet, published_topics, tell, tell_sources
 from hindstream.airflow.intervals import (
     check_before_interval,
     check_earlier,
@@ -191,7 +191,7 @@ class HindstreamPlanOperator(_SliceOperator, SkipMixin):
 class HindstreamRunOperator(_SliceOperator):
     """All phases of a slice in one task, for slices so small that seven tasks take longer to start than to work.
 
-    A retry goes on where the task has failed. Inlets are the assets of the sources; each sink's asset gets an event.
+    A retry goes on where the task has failed. Each sink's asset gets an event. Sources are inputs in OpenLineage.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -209,7 +209,7 @@ class HindstreamRunOperator(_SliceOperator):
         def run_slice(job: Job, settings: Settings) -> SliceResult | NothingToDo:
             from hindstream.spark.phases import pipeline  # noqa: PLC0415 - parsing a DAG file must stay quick
 
-            self.inlets.extend(source_assets(job, settings))
+            tell_sources(self, job, settings)
             done = pipeline.run_slice(job, settings)
             self.run_id = _run_of(done) or _of_earlier_try(context, job, settings)
             if self.run_id is not None:
@@ -324,12 +324,12 @@ class _SparkPhaseOperator(_PhaseOperator):
 
 
 class HindstreamReplayOperator(_SparkPhaseOperator):
-    """Replays the slice on Spark, and stages what it gives. Its inlets are the assets of the sources."""
+    """Replays the slice on Spark, and stages what it gives. Sources are inputs in OpenLineage."""
 
     phase = "replay"
 
     def _tell(self, context: Context, job: Job, settings: Settings) -> None:  # noqa: ARG002
-        self.inlets.extend(source_assets(job, settings))
+        tell_sources(self, job, settings)
 
 
 class HindstreamAuditOperator(_SparkPhaseOperator):

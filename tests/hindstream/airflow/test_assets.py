@@ -22,7 +22,7 @@ from hindstream.airflow.assets import (
     partition_key,
     partition_of,
     published_topics,
-    source_assets,
+    tell_sources,
     topic_asset,
 )
 from hindstream.airflow.operators import _of_earlier_try
@@ -112,9 +112,14 @@ def test_an_asset_is_where_the_topic_is(root: str, tmp_path: Path, monkeypatch: 
     assert topic_asset("orders", warehouse=root).uri == (uri if "://" in uri else f"file://{uri}")
 
 
-def test_the_inlets_of_a_run_are_its_sources() -> None:
-    (asset,) = source_assets(JOB, make_settings(Path("/lake")))
-    assert asset.uri == "file:///lake/warehouse/topics/orders"
+def test_sources_become_inlets_once() -> None:
+    """What has an effect in Airflow: `test_parent`, `test_schedules`."""
+    named = topic_asset("orders", warehouse="/lake/warehouse")
+    for inlets in ([], [named]):
+        operator: Any = SimpleNamespace(inlets=inlets)
+        tell_sources(operator, JOB, make_settings(Path("/lake")))
+        assert operator.inlets == [named]
+        assert named.uri == "file:///lake/warehouse/topics/orders"
 
 
 def test_the_keys_of_partitions_are_those_that_airflows_mappers_read() -> None:

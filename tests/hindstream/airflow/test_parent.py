@@ -54,5 +54,11 @@ def test_a_task_is_the_parent_of_its_run(tmp_path: Path) -> None:
     tasks = ["orders.plan", "orders.replay", "orders.audit", "orders.commit", "orders.publish"]
     assert [parent["job"]["name"] for parent in above] == tasks
     assert {parent["root"]["job"]["name"] for parent in above} == {"orders"}
-    told = {event["run"]["runId"] for event in events if event["job"]["name"] in tasks}
+    of_tasks = [event for event in events if event["job"]["name"] in tasks]
+    told = {event["run"]["runId"] for event in of_tasks}
     assert told >= {parent["run"]["runId"] for parent in above}, "the provider tells of the same runs"
+    ended = {event["job"]["name"]: event for event in of_tasks if event["eventType"] == "COMPLETE"}
+    named = [dataset["name"] for dataset in ended["orders.replay"]["inputs"]]
+    assert named == [f"{tmp_path}/warehouse/topics/orders"], "sources that are found when the task runs"
+    named = [dataset["name"] for dataset in ended["orders.publish"]["outputs"]]
+    assert named == [f"{tmp_path}/warehouse/topics/orders-by-country"]
