@@ -4,6 +4,8 @@ A file may import what lies beside it, as a script may: while it is loaded, its 
 Modules that come from there are the file's own. The next file from another folder does not see them, and gets its own
 of the same name. A file in a package may import the package's modules, by relative names too, and these are its own.
 
+What the file imports from beside it is its own also where somebody has imported it before, such as Airflow's DAG file.
+
 A module beside it that has the name of one of Python's or of an installed one is refused: which of them an import means
 would depend on what has been imported before.
 """
@@ -78,17 +80,51 @@ def code_digest() -> str:
     """A digest of the user's files that are loaded: those of jobs and topics, what lies beside them, their packages."""
     own = [module for name, module in list(sys.modules.items()) if is_user_file(module) or _outermost(name) in _named]
     digest = hashlib.sha256()
-    for file in sorted({file for module in own if (file := getattr(module, "__file__", None))}):
-        digest.update(f"{Path(file).name}\n".encode())
-        with suppress(OSError):  # a module that comes from an archive
-            digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+    for file, content in sorted({(str(module.__file__), _digest(module)) for module in own if _file(module)}):
+        digest.update(f"{Path(file).name}\n{content}\n".encode())
     return digest.hexdigest()
+
+
+def code_files(reference: str) -> dict[str, str]:
+    """What the code of a job is made of, to compare it with that of another host.
+
+    Args:
+        reference: As `load_attribute` has loaded it.
+
+    Returns:
+        The SHA-256 of each file that is loaded, in hex. Of ``FILE.py:NAME``, by the paths of the file and of what it
+        imports from beside it, as seen from their folder; of ``PACKAGE.MODULE:NAME``, by the names of the modules of
+        the package. Nothing, if the reference was not loaded.
+    """
+    place = reference.partition(":")[0]
+    if not place.endswith(".py"):
+        own = [(name, module) for name, module in list(sys.modules.items()) if _outermost(name) == _outermost(place)]
+        return {name: _digest(module) for name, module in own if _file(module)}
+    loaded = sys.modules.get(_module_name(Path(place).resolve()))
+    if loaded is None:
+        return {}
+    folder: Path = getattr(loaded, _FOLDER)
+    files = [module for module in list(sys.modules.values()) if getattr(module, _FOLDER, None) == folder]
+    return {Path(file).relative_to(folder).as_posix(): _digest(each) for each in files if (file := _file(each))}
 
 
 def forget_files() -> None:
     """Has files of the user's loaded anew when they are named next: who works in a notebook edits them meanwhile."""
     for name in [name for name, module in sys.modules.items() if is_user_file(module)]:
         del sys.modules[name]
+
+
+def _file(module: ModuleType) -> str | None:
+    """What a module was loaded from; it may be within an archive."""
+    return getattr(module, "__file__", None)
+
+
+def _digest(module: ModuleType) -> str:
+    """The SHA-256 of the file of a module, in hex; of one that is there no more, that of nothing."""
+    content, read = b"", getattr(getattr(module, "__loader__", None), "get_data", None)
+    with suppress(OSError):
+        content = b"" if read is None else read(_file(module))
+    return hashlib.sha256(content).hexdigest()
 
 
 def _outermost(module: str) -> str:
@@ -120,8 +156,7 @@ def _load_module(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     """Loads a file under a name made from its path, once a process."""
     path = path.resolve()
-    packages = _packages_around(path)
-    name = ".".join([*(folder.name for folder in packages), _FILE_MODULE + re.sub(r"\W", "_", str(path))])
+    packages, name = _packages_around(path), _module_name(path)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -139,6 +174,11 @@ def _load_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _module_name(path: Path) -> str:
+    folders = [folder.name for folder in _packages_around(path)]
+    return ".".join([*folders, _FILE_MODULE + re.sub(r"\W", "_", str(path))])
 
 
 def _packages_around(path: Path) -> list[Path]:
@@ -159,7 +199,7 @@ def _check_names_beside(path: Path) -> None:
     """
     seen, left = set(), [path]
     while left:
-        for name, line in _imports(file := left.pop()):
+        for name, line in _outermost_imports(file := left.pop()):
             found = [path.parent / f"{name}.py", path.parent / name / "__init__.py"]
             beside = next((place for place in found if place.is_file()), None)
             if beside is None or name in seen:
@@ -172,19 +212,44 @@ def _check_names_beside(path: Path) -> None:
             left.append(beside)
 
 
-def _imports(file: Path) -> list[tuple[str, int]]:
-    """The outermost names of the modules that a file imports, and in which lines; of one that is no Python none."""
+def _imports(file: Path) -> list[ast.Import | ast.ImportFrom]:
+    """What a file imports; of one that is no Python none."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return []
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
+def _outermost_imports(file: Path) -> list[tuple[str, int]]:
+    """The outermost names of the modules that a file imports by absolute names, and in which lines."""
     found: list[tuple[str, int]] = []
-    for node in ast.walk(tree):
+    for node in _imports(file):
         if isinstance(node, ast.Import):
-            found += [(alias.name.partition(".")[0], node.lineno) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.append((node.module.partition(".")[0], node.lineno))
+            found += [(_outermost(alias.name), node.lineno) for alias in node.names]
+        elif node.module and not node.level:
+            found.append((_outermost(node.module), node.lineno))
     return found
+
+
+def _imported(module: ModuleType) -> list[ModuleType]:
+    """The modules that a module's file imports, and the packages around them."""
+    names: set[str] = set()
+    for node in _imports(Path(getattr(module, "__file__", None) or "")):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+            continue
+        place = "." * node.level + (node.module or "")
+        if node.level:
+            try:
+                place = importlib.util.resolve_name(place, module.__package__ or "")
+            except ImportError:
+                continue
+        names.update([place, *(f"{place}.{alias.name}" for alias in node.names)])
+    for name in list(names):
+        parts = name.split(".")
+        names.update(".".join(parts[:n]) for n in range(1, len(parts)))
+    return [sys.modules[name] for name in sorted(names) if name in sys.modules]
 
 
 def _is_found_elsewhere(name: str, *, besides: Path | None) -> bool:
@@ -218,6 +283,7 @@ def _beside(module: ModuleType) -> Iterator[None]:
             sys.path.remove(place)
         for name in sys.modules.keys() - before:
             _mark(sys.modules[name], folder)
+        _mark_imported(module, folder)
 
 
 def _mark(module: ModuleType, folder: Path) -> None:
@@ -225,6 +291,18 @@ def _mark(module: ModuleType, folder: Path) -> None:
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     if file is not None and Path(file).is_relative_to(folder) and "site-packages" not in Path(file).parts:
         setattr(module, _FOLDER, folder)
+
+
+def _mark_imported(module: ModuleType, folder: Path) -> None:
+    """Marks what a file imports from its folder, and somebody else has imported before."""
+    seen: set[str] = set()
+    left = [module]
+    while left:
+        for other in _imported(left.pop()):
+            _mark(other, folder)
+            if is_user_file(other) and other.__name__ not in seen:
+                seen.add(other.__name__)
+                left.append(other)
 
 
 @contextmanager

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import sys
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from statelib import ConfigurationError, Job, StreamsBuilder, expect, load_job
-from statelib.job.user_code import code_digest, forget_files, is_user_file
+from statelib.job.user_code import code_digest, code_files, forget_files, is_user_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,3 +232,47 @@ def test_a_name_that_is_not_there(tmp_path: Path) -> None:
         load_job(f"{file}:biuld")
     with pytest.raises(ConfigurationError, match="there is no 'zzz' .*Next: it has build, job, number$"):
         load_job(f"{file}:zzz")
+
+
+def test_a_job_owns_what_somebody_has_imported_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's DAG file, for one, from the same folder; of a package too, and what that imports by relative names."""
+    text = "import early.names\nfrom early.inner import NAME\nfrom statelib"
+    job = written(
+        tmp_path / "a",
+        job=FILE.replace(COPYING, "NAME").replace("from statelib", text),
+        early__names="NAME = 'early'",
+        early__inner="from . import names\nfrom .names import NAME",
+        unrelated="",
+    )
+    monkeypatch.syspath_prepend(str(job.parent))
+    early = importlib.import_module("early.inner")
+    importlib.import_module("unrelated")
+    before = code_digest()
+    assert load_job(str(job)).name == "early"
+    assert sys.modules["early.inner"] is early
+    owned = [name for name in ("early.inner", "early.names", "unrelated") if is_user_file(sys.modules[name])]
+    assert owned == ["early.inner", "early.names"]
+    assert code_digest() != before
+    assert sorted(code_files(str(job))) == ["early/inner.py", "early/names.py", "job.py"]
+
+
+def test_the_files_of_a_job_have_the_same_names_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"job": JOB, "beside": "from package.inner import NAME", "package__inner": "NAME = 'one'"}
+    one, other = (written(tmp_path / folder, **files) for folder in ("one", "other"))
+    for job in (one, other):
+        load_job(f"{job}:job")
+    assert code_files(f"{other}:job") == {
+        name: hashlib.sha256((other.parent / name).read_bytes()).hexdigest()
+        for name in ("job.py", "beside.py", "package/inner.py")
+    }
+    assert code_files(f"{tmp_path}/none.py:job") == {}
+    within = tmp_path / "jobs.zip"
+    with zipfile.ZipFile(within, "w") as archive:
+        archive.writestr("zipped/__init__.py", "")
+        archive.writestr("zipped/job.py", FILE)
+    monkeypatch.syspath_prepend(str(within))
+    before = code_digest()
+    load_job("zipped.job:job")
+    of_file = hashlib.sha256(FILE.encode()).hexdigest()
+    assert code_files("zipped.job:job") == {"zipped": hashlib.sha256(b"").hexdigest(), "zipped.job": of_file}
+    assert code_digest() != before

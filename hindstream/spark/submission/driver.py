@@ -25,9 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Does the phase; the exit code of its error, or 0."""
     from hindstream.runs import open_warehouse  # noqa: PLC0415 - only when our own folder has left the search path
     from hindstream.spark.submission.record import Submissions  # noqa: PLC0415
+    from hindstream.spark.submission.same_code import load_same  # noqa: PLC0415
     from statelib.errors.exhausted import exhaustion_told  # noqa: PLC0415
     from statelib.errors.kinds import HindstreamError  # noqa: PLC0415
-    from statelib.job.job import load_job  # noqa: PLC0415
     from statelib.settings.settings import load_settings  # noqa: PLC0415
     from statelib.settings.value_sources import TASK_ARGUMENTS  # noqa: PLC0415
 
@@ -44,8 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     submissions = Submissions(open_warehouse(settings), given.name, given.run, given.phase)
     try:
         with exhaustion_told():
-            submissions.check_newest(given.number)
-            job = load_job(given.job, fork=settings.fork)
+            submission = submissions.check_newest(given.number)
+            job = load_same(given.job, settings.fork, None if submission is None else submission.code)
             importlib.import_module(f"hindstream.spark.phases.{given.phase}").run(job, settings, given.run)
     except HindstreamError as error:
         sys.stderr.write(f"{error}\n")

@@ -17,6 +17,7 @@ from hindstream.spark.phases import audit as phases_audit
 from hindstream.spark.submission.cluster import last_error
 from hindstream.spark.submission.command import environment, submit_command
 from hindstream.spark.submission.record import Submission, Submissions
+from hindstream.spark.submission.same_code import code_of
 from statelib.commits import Runs, read_staged
 from statelib.errors.kinds import ConfigurationError, HindstreamError, RetryableError
 
@@ -130,7 +131,7 @@ class Submitted:
 
     def _submit(self) -> str | None:
         submissions = self._submissions
-        claimed = submissions.claim(self.cluster.master, uuid.uuid4().hex, now_ms())
+        claimed = submissions.claim(self.cluster.master, uuid.uuid4().hex, now_ms(), code_of(self.reference))
         name = f"{self.job.name} {self.phase} {self._run} {claimed.number}"
         command = submit_command(self.cluster, self.options, self._arguments(claimed, name), name)
         lines: list[str] = []

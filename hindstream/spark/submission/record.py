@@ -37,6 +37,7 @@ class Submission(Document):
     master: str
     submitted_at_ms: int
     application: str | None = Field(default=None, description="its id at the cluster; None: not known yet")
+    code: dict[str, str] | None = Field(default=None, description="what it was submitted with: see `same_code`")
 
 
 class SubmissionEnd(Document):
@@ -69,7 +70,7 @@ class Submissions:
         number = self._newest_number()
         return Submission.read_if_present(self._warehouse, self._path(number)) if number else None
 
-    def claim(self, master: str, claimed_by: str, now_ms: int) -> Submission:
+    def claim(self, master: str, claimed_by: str, now_ms: int, code: dict[str, str] | None = None) -> Submission:
         """The next number, for one who is about to submit."""
         while True:
             claimed = Submission(
@@ -79,6 +80,7 @@ class Submissions:
                 claimed_by=claimed_by,
                 master=master,
                 submitted_at_ms=now_ms,
+                code=code,
             )
             step("submit.before-claim")
             if self._warehouse.put_if_absent(self._path(claimed.number), claimed.encode()):
@@ -93,8 +95,8 @@ class Submissions:
         step("submit.recorded")
         return known
 
-    def check_newest(self, number: int) -> None:
-        """In a driver: makes sure that no other was submitted later.
+    def check_newest(self, number: int) -> Submission | None:
+        """In a driver: its submission, if no other was submitted later; None: nobody has written it down.
 
         Raises:
             FencedError: One was.
@@ -102,6 +104,7 @@ class Submissions:
         if (newest := self._newest_number()) > number:
             what = f"submission {newest} of the phase {self._phase} has taken the place of this one, {number}"
             raise FencedError(what, job=self._job, run=self._run_id, next_step="nothing needs fixing")
+        return Submission.read_if_present(self._warehouse, self._path(number))
 
     def end(self, number: int, exit_code: int, message: str) -> None:
         """In a driver: tells whoever waits how it has failed."""

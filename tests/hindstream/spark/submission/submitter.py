@@ -67,16 +67,22 @@ ON_KUBERNETES: dict[str, object] = {
 AT_ONCE = """#!{python}
 import subprocess, sys
 arguments = sys.argv[sys.argv.index("--job"):]
+arguments[1] = {job!r} or arguments[1]
 code = subprocess.run([sys.executable, {driver!r}, *arguments]).returncode
 number = "0000" if code == 0 else "0001"
 print("INFO ClientEndpoint: Driver successfully submitted as driver-20261129174447-" + number)
 """
 
 
-def at_once(folder: Path) -> Path:
-    """A program in the place of spark-submit that does the driver's work itself, before it tells the application."""
+def at_once(folder: Path, job: str = "") -> Path:
+    """A program in the place of spark-submit that does the driver's work itself, before it tells the application.
+
+    Args:
+        folder: Where to put it.
+        job: Where the job is on the driver's host; nothing: where it is here.
+    """
     program = folder / "submit"
-    program.write_text(AT_ONCE.format(python=sys.executable, driver=driver.__file__))
+    program.write_text(AT_ONCE.format(python=sys.executable, driver=driver.__file__, job=job))
     program.chmod(0o755)
     return program
 

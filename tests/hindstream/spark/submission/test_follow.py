@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,8 +46,23 @@ def test_one_that_is_done_is_not_submitted_again(replay: Submitted) -> None:
 def test_an_error_of_the_driver_is_that_of_who_waits(replay: Submitted) -> None:
     missing = replace(replay, reference="/no/such.py:job")
     missing.attach_or_submit()
-    with pytest.raises(ConfigurationError, match=r"there is no such file \(file /no/such.py\). Next: check the path"):
+    host = re.escape(socket.gethostname())
+    message = (
+        rf"the driver's host has no such file \(file /no/such.py, host {host}\). Next: deploy it to this path on all"
+    )
+    with pytest.raises(ConfigurationError, match=message):
         missing.check("FAILED")
+
+
+def test_a_driver_with_other_code_is_refused(tmp_path: Path, replay: Submitted) -> None:
+    """The topology is the same, so nothing but the code tells."""
+    theirs = tmp_path / "theirs.py"
+    theirs.write_text(f"{JOB_FILE.read_text()}# of another version")
+    program = at_once(tmp_path, f"{theirs}:job")
+    there = replace(replay, cluster=replace(replay.cluster, binary=str(program)))
+    there.attach_or_submit()
+    with pytest.raises(ConfigurationError, match=r"the driver's host has another version of the code"):
+        there.check("FAILED")
 
 
 def test_a_driver_that_cannot_say_how_it_has_ended(replay: Submitted) -> None:
@@ -67,7 +84,7 @@ def test_in_client_mode_it_is_waited_for(replay: Submitted) -> None:
     assert client.attach_or_submit() is None
     assert client.is_done
     failing = replace(client, phase="audit", settings=client.settings, reference="/no/such.py:job")
-    with pytest.raises(ConfigurationError, match="there is no such file"):
+    with pytest.raises(ConfigurationError, match="the driver's host has no such file"):
         failing.attach_or_submit()
 
 

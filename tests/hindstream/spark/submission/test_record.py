@@ -35,7 +35,7 @@ def test_the_newest_counts(submissions: Submissions) -> None:
     assert submissions.newest() == second
     known = submissions.accepted(second, "application_1_2")
     assert submissions.newest() == known
-    submissions.check_newest(2)
+    assert submissions.check_newest(2) == known
     with pytest.raises(FencedError, match="submission 2 of the phase replay has taken the place of this one, 1"):
         submissions.check_newest(1)
 
@@ -44,7 +44,7 @@ def test_where_they_are_and_their_bytes(tmp_path: Path) -> None:
     """These never change for a version."""
     warehouse = Storage(str(tmp_path))
     submissions = Submissions(warehouse, "orders", RUN, "replay")
-    submissions.claim("yarn", "a", 7)
+    submissions.claim("yarn", "a", 7, {"job.py": "1e"})
     submissions.end(1, 65, "no such topic")
     paths = [f"jobs/orders/runs/{RUN}/spark/replay-1{part}.json" for part in ("-end", "")]
     assert [entry.path for entry in warehouse.list()] == paths
@@ -54,8 +54,8 @@ def test_where_they_are_and_their_bytes(tmp_path: Path) -> None:
         b'"format_version":9,"message":"nosuchtopic"}'
     )
     assert claimed == (
-        b'{"application":null,"checksum":"ff57cd42ad60290270b2f93d8455832cfdc661f59f9e21db5136aef1e648e769",'
-        b'"claimed_by":"a","format_version":9,"master":"yarn","number":1,"phase":"replay","run_id":"00000001-1",'
+        b'{"application":null,"checksum":"5edc4dd2e116cfff0e223dbf5b638ee696645a7f9bd70825ca1a7ae14e1931b3",'
+        b'"claimed_by":"a","code":{"job.py":"1e"},"format_version":9,"master":"yarn","number":1,"phase":"replay","run_id":"00000001-1",'
         b'"submitted_at_ms":7}'
     )
     assert submissions.ended(1) == SubmissionEnd(exit_code=65, message="no such topic")
