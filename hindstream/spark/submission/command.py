@@ -46,6 +46,7 @@ jar that starts it in standalone clusters."""
 
 _DEPLOY_MODES = ("client", "cluster")
 _SECRET = "spark.kubernetes.authenticate.submission.oauthToken"  # noqa: S105 - its name
+_OF_AIRFLOW = "AIRFLOW"
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
 
 
@@ -102,8 +103,13 @@ def submit_command(cluster: Cluster, options: Mapping[str, Any], arguments: Sequ
 
 
 def environment(options: Mapping[str, Any]) -> dict[str, str]:
-    """That of spark-submit: the process', and ``env_vars``. A standalone cluster hands it on to the driver."""
-    return os.environ | {name: str(value) for name, value in (options.get("env_vars") or {}).items()}
+    """That of spark-submit: the process' without Airflow's own variables, and ``env_vars``.
+
+    A standalone cluster hands it on to the driver. Airflow's variables hold its database, keys and connections, and no
+    driver needs one: settings, and whom OpenLineage tells, have arguments and variables of their own.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.lstrip("_").startswith(_OF_AIRFLOW)}
+    return kept | {name: str(value) for name, value in (options.get("env_vars") or {}).items()}
 
 
 def _conf_of(cluster: Cluster, options: Mapping[str, Any]) -> dict[str, str]:

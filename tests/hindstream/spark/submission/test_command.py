@@ -75,3 +75,23 @@ def test_standalone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_option_that_is_none_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         check_options(options, "here")
+
+
+def test_airflows_own_variables_stay_with_airflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_airflow = [
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+        "AIRFLOW__CORE__FERNET_KEY",
+        "AIRFLOW_CONN_LAKE",
+        "AIRFLOW_VAR_TOKEN",
+        "AIRFLOW_HOME",
+        "_AIRFLOW_WWW_USER_PASSWORD",
+        "__AIRFLOW_SUPERVISOR_FD",
+    ]
+    handed_on = ["AWS_SECRET_ACCESS_KEY", "HINDSTREAM_BATCH_RECORDS", "OPENLINEAGE__TRANSPORT", "MY_AIRFLOW"]
+    for name in (*of_airflow, *handed_on):
+        monkeypatch.setenv(name, "x")
+    given = environment({"env_vars": {"AIRFLOW_HOME": "/wanted"}})
+    assert [name for name in of_airflow if name in given] == ["AIRFLOW_HOME"]
+    assert given["AIRFLOW_HOME"] == "/wanted"
+    assert given.keys() >= set(handed_on)
+    assert not [name for name in environment({}) if name.lstrip("_").startswith("AIRFLOW")]

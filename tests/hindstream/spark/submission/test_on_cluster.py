@@ -33,15 +33,15 @@ def world(tmp_path: Path, cluster: SparkCluster) -> World:
     return World(tmp_path, cluster.url, cluster.rest_port)
 
 
-def kill_driver() -> None:
-    """Kills the Java process of the only driver of this test's processes."""
+def only_driver() -> int:
+    """The Java process of the only driver of this test's processes."""
     found = [
         int(entry.name)
         for entry in Path("/proc").iterdir()
         if entry.name.isdecimal() and b"DriverWrapper" in _command(entry) and HOST.encode() in _command(entry)
     ]
     (driver,) = found
-    os.kill(driver, signal.SIGKILL)
+    return driver
 
 
 def _command(process: Path) -> bytes:
@@ -52,9 +52,17 @@ def _command(process: Path) -> bytes:
 
 
 @pytest.mark.long
-def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(world: World) -> None:
+def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the credentials of the task's connection, and none of Airflow's own."""
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql://of-airflow")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-lake")
     first = begun(world)
-    kill_driver()
+    environ = Path(f"/proc/{only_driver()}/environ").read_bytes()
+    assert b"of-airflow" not in environ
+    assert b"AWS_SECRET_ACCESS_KEY=of-the-lake" in environ
+    os.kill(only_driver(), signal.SIGKILL)
     check_followed(world, first, world.ended(first), succeeded="FINISHED")
 
 
