@@ -22,6 +22,7 @@ _TESTS = (
     "tests/kafka/test_streams_app.py",
     "tests/kafka/test_streams_groups.py",
     "tests/kafka/test_exported_changelogs.py",
+    "tests/kafka/test_changelogs_of_versions.py",
     "tests/kafka/test_headers.py",
     "tests/kafka/test_handover.py",
     "tests/kafka/test_state_directory.py",

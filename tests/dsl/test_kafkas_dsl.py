@@ -151,12 +151,12 @@ def streams() -> StreamsBuilder:
             "whole number",
         ),
         (
-            lambda b: b.stream("a", Consumed.with_timestamp_extractor("t")),
+            lambda b: b.stream("a", Consumed.with_timestamp_extractor("t")),  # type: ignore[call-arg]
             "is called on the class",
             "Consumed().with_timestamp_extractor(...)",
         ),
         (
-            lambda b: TimeWindows.grace(MINUTE),
+            lambda b: TimeWindows.grace(MINUTE),  # type: ignore[call-arg]
             "TimeWindows.grace() is called on the class",
             "TimeWindows.of_size_and_grace(",
         ),
@@ -171,8 +171,16 @@ def streams() -> StreamsBuilder:
         ),
         (lambda b: Job("job", b), "takes a Topology as topology, not a StreamsBuilder", "builder.build()"),
         (lambda b: TopologyTestDriver(b.build, "f"), "as topology, not a method", "StreamsBuilder.build()"),
-        (lambda b: sum_(), "sum_() missing a required argument: 'of'", "it is sum_(of, *, where=None)"),
-        (lambda b: per_record(len), "missing a required argument: 'arrow_type'", "pa.int64()"),
+        (
+            lambda b: sum_(),  # type: ignore[call-arg]
+            "sum_() missing a required argument: 'of'",
+            "it is sum_(of, *, where=None)",
+        ),
+        (
+            lambda b: per_record(len),  # type: ignore[call-arg]
+            "missing a required argument: 'arrow_type'",
+            "pa.int64()",
+        ),
         (lambda b: per_record(len, int), "takes a DataType as arrow_type, not the class int", "pa.int64()"),
         (lambda b: b.stream("a").split().brunch(len), "BranchedKStream has no brunch()", "did you mean branch"),
     ],

@@ -82,15 +82,22 @@ class JavaProcess:
         return f"{self.log} ends with:\n{self.log.read_text(errors='replace')[-_LOG_CHARS:]}"
 
 
-def built() -> Path:
-    """What is built of the project: with the Kafka of its ``pom.xml``, or with that of ``KAFKA_VERSION``."""
-    version = os.environ.get("KAFKA_VERSION")
+def built(kafka_version: str | None = None) -> Path:
+    """What is built of the project: with this version of Kafka, or ``KAFKA_VERSION``, or that of its ``pom.xml``."""
+    version = kafka_version or os.environ.get("KAFKA_VERSION")
     return build(with_kafka(PROJECT, version) if version else PROJECT)
 
 
-def java(main: str, *arguments: str | Path, heap_mb: int, options: Iterable[str] = ()) -> list[str | Path]:
+def java(
+    main: str,
+    *arguments: str | Path,
+    heap_mb: int,
+    options: Iterable[str] = (),
+    kafka_version: str | None = None,
+) -> list[str | Path]:
     """The command of a main class of the project."""
-    return command(executable(), [f"{built() / 'lib'}/*"], main, *arguments, heap_mb=heap_mb, options=options)
+    project = built(kafka_version)
+    return _command(project, executable(), [f"{project / 'lib'}/*"], main, *arguments, heap_mb=heap_mb, options=options)
 
 
 def attached(main: str, *arguments: str | Path, heap_mb: int) -> list[str | Path]:
@@ -113,5 +120,17 @@ def command(
     options: Iterable[str] = (),
 ) -> list[str | Path]:
     """Any command of Java; the project's classes are there."""
-    class_path = os.pathsep.join(map(str, (built() / "classes", *libraries)))
+    return _command(built(), java, libraries, main, *arguments, heap_mb=heap_mb, options=options)
+
+
+def _command(
+    project: Path,
+    java: Path,
+    libraries: Iterable[str | Path],
+    main: str,
+    *arguments: str | Path,
+    heap_mb: int,
+    options: Iterable[str],
+) -> list[str | Path]:
+    class_path = os.pathsep.join(map(str, (project / "classes", *libraries)))
     return [java, *_JVM, f"-Xmx{heap_mb}m", *options, "-cp", class_path, main, *arguments]

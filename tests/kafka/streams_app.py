@@ -47,6 +47,7 @@ class StreamsApp:
         topic_prefix: What the names of its topics begin with.
         settings: More of Kafka's settings, and those that the topology's file names (``topology.window.size.ms``).
         jvm: Options of Java.
+        kafka_version: Of Kafka Streams; None: that of all applications of this run of the tests.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class StreamsApp:
         topic_prefix: str = "",
         settings: Mapping[str, str] | None = None,
         jvm: Sequence[str] = (),
+        kafka_version: str | None = None,
     ) -> None:
         self._arguments = {
             **broker.java_settings,
@@ -70,6 +72,7 @@ class StreamsApp:
         }
         self._topology = topology
         self._jvm = jvm
+        self._kafka_version = kafka_version
         self._log = state_dir.with_name(f"{state_dir.name}.log")
 
     def __enter__(self) -> Self:
@@ -80,6 +83,7 @@ class StreamsApp:
             *arguments,
             heap_mb=_HEAP_MB,
             options=self._jvm,
+            kafka_version=self._kafka_version,
         )
         self._process = JavaProcess(main, self._log, stdout=subprocess.PIPE)
         self._lines: SimpleQueue[bytes] = SimpleQueue()

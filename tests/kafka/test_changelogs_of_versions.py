@@ -45,8 +45,9 @@ def test_changelogs_are_the_same(
         broker.cluster.produce(f"{prefix}-{source}", [Message(k.encode(), as_bytes(of), ts) for k, of, ts in rows])
         settings = {"dsl.store.format": store_format}
         with StreamsApp(
-            topology, broker, prefix, tmp_path / prefix, topic_prefix=f"{prefix}-", settings=settings, version=version
-        ) as app:
+            topology, broker, prefix, tmp_path / prefix, topic_prefix=f"{prefix}-", settings=settings,
+            kafka_version=version,
+        ) as app:  # fmt: skip
             app.catch_up()
         written[version, store_format] = {store: logged(broker, prefix, store) for store in stores}
     first = written["4.3.0", "DEFAULT"]

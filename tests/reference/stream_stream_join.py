@@ -157,7 +157,8 @@ class StreamStreamJoin:
         return True
 
     def lone(self, side: Side, key: str | None, value: Any, timestamp: int) -> Result:
-        return Result(key, *((value, None) if side == "left" else (None, value)), timestamp)
+        left, right = (value, None) if side == "left" else (None, value)
+        return Result(key, left, right, timestamp)
 
 
 def other_side(side: Side) -> Side:

@@ -233,7 +233,7 @@ def test_no_message_tells_a_secret():
         "allow_http": "true",
     }
     storage = Storage("s3://warehouse", options)
-    storage._store = type(storage._store).from_url(
+    storage._store = type(storage._store).from_url(  # type: ignore[call-arg]
         "s3://warehouse", config=dict(list(options.items())[:-1]), client_options={"allow_http": True},
         retry_config={"max_retries": 0},
     )  # fmt: skip

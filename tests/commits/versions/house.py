@@ -201,8 +201,13 @@ class House:
         way = chance.choice([None, "latest", "set", "order"])
         for sink in compare_sinks(self._warehouse, a, b, Resources(self._scratch()), way=way).sinks:
             if sink.a in SINKS:
-                found, rows = sink.difference, [self._rows(of.job, of.commit, sink.a) for of in (a, b)]
-                assert (found.only_a, found.only_b, found.changed) == differences(*rows, found.way), (a, b, sink.a, way)
+                found, in_a, in_b = sink.difference, *(self._rows(of.job, of.commit, sink.a) for of in (a, b))
+                assert (found.only_a, found.only_b, found.changed) == differences(in_a, in_b, found.way), (
+                    a,
+                    b,
+                    sink.a,
+                    way,
+                )
 
     def check_states(self) -> None:
         """Stores have what they must have."""

@@ -72,7 +72,7 @@ def test_what_is_packed_in_a_jar_of_spring_boot_is_unpacked(tmp_path, repository
 def test_what_is_missing_is_named(tmp_path, repository) -> None:
     def refused(*given) -> str:
         with pytest.raises(ConfigurationError) as error:
-            jars_of(*given, repository, tmp_path / "scratch")
+            jars_of(*given, repository=repository, scratch=tmp_path / "scratch")
         return error.value.message
 
     thin = jar(tmp_path / "thin.jar")

@@ -117,7 +117,7 @@ def test_the_first_sentence_is_of_what_differs():
 
 def test_a_timestamp_changes_by_a_span_of_time():
     rows = [[(f"k{n}", 0, n * later, None) for n in range(3)] for later in (60_000, 300_000)]
-    html = page_of(compared(*rows, (TEXT, pa.int64())))
+    html = page_of(compared(rows[0], rows[1], (TEXT, pa.int64())))
     assert [row[:5] for row in tables_of(html)[1][1:]] == [["timestamp", "2", "+4 min", "+4 min", "+8 min"]]
     (_, drawing) = drawings_of_whole(html)
     assert tips(drawing)[0] == "+4 min: 1 changed"

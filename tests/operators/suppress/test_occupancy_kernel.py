@@ -40,11 +40,11 @@ def test_what_one_update_after_the_other_gives(records: list[tuple[int, bool]], 
 
     figures = np.zeros(1, FIGURES)
     trigger, leaving = np.empty(len(due), np.int64), np.empty(len(due) + 1, np.int64)
-    room = [np.full(len(due) + 1, fill, np.int64) for fill in (0, 0, NO_BYTES)]
-    columns = [np.array(column, np.int64) for column in (more, due, due_bytes)]
+    new_records, new_bytes, most_bytes = (np.full(len(due) + 1, fill, np.int64) for fill in (0, 0, NO_BYTES))
+    more_of, due_at, bytes_due = (np.array(column, np.int64) for column in (more, due, due_bytes))
     follow(
-        7, 40, stream_time, rows, np.array(first, np.int64), np.array(is_new, np.bool_), *columns, leaving, *room,
-        trigger, figures,
+        7, 40, stream_time, rows, np.array(first, np.int64), np.array(is_new, np.bool_), more_of, due_at, bytes_due,
+        leaving, new_records, new_bytes, most_bytes, trigger, figures,
     )  # fmt: skip
     assert trigger.tolist() == triggers
     assert [figures[name][0] for name in ("max_records", "max_bytes")] == maxima

@@ -33,8 +33,8 @@ def test_slots_are_numbered_by_first_appearance(
             for _, window in pairs:
                 if window not in known:
                     known.append(window)
-            columns = [np.array(column, dtype=np.int64) for column in zip(*chunk, strict=True)]
-            rows, found = slots.find(*columns, len(pairs))
+            keys, starts, counts = (np.array(column, dtype=np.int64) for column in zip(*chunk, strict=True))
+            rows, found = slots.find(keys, starts, counts, len(pairs))
             assert rows.tolist() == [row for row, _ in pairs]
             assert found.tolist() == [known.index(window) for _, window in pairs]
             firsts = [next(i for i, (_, window) in enumerate(pairs) if window == new) for new in known[first_new:]]

@@ -28,7 +28,6 @@ from tests.operators.tables.examples import CUTS, HOW, NUMBERS, updates
 from tests.operators.task import Record, Task
 from tests.reference import foreign_key_join as reference
 from tests.reference.table import HistoryTable, PlainTable
-from tests.reference.table_join import Table
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -74,16 +73,16 @@ def topology(*, left: bool, left_ms: int | None = None, right_ms: int | None = N
 
 
 def model(fed: list[Fed], *, left: bool, left_ms: int | None, right_ms: int | None, even: bool) -> list[Any]:
-    tables: list[Table] = [
+    left_table, right_table = (
         PlainTable() if retention is None else HistoryTable(retention) for retention in (left_ms, right_ms)
-    ]
-    join = reference.ForeignKeyJoin(*tables, lambda row: row["to"], left)
+    )
+    join = reference.ForeignKeyJoin(left_table, right_table, lambda row: row["to"], left)
     out = []
     for record in fed:
         value = record.value
         if record.topic == "right" and even and value is not None and value % 2:
             value = None
-        for change in tables[record.topic == "right"].put(record.key, value, record.timestamp):
+        for change in (right_table if record.topic == "right" else left_table).put(record.key, value, record.timestamp):
             if record.topic == "left":
                 out += join.change_of_left(change)
             elif not even or right_ms is not None or change != change._replace(new=None, old=None):

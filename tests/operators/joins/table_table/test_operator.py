@@ -161,7 +161,8 @@ def test_a_stream_looks_into_both_tables_of_a_join_without_a_store(
         if record.parent != 2:
             tables[record.parent or 0].put(record.key, record.value, record.timestamp)
         elif record.value is not None:
-            pair = value_of(*(table.get(record.key) for table in tables), kind)
+            left, right = (table.get(record.key) for table in tables)
+            pair = value_of(left, right, kind)
             found = pair and (pair[0] if mapped else {"l": pair[0], "r": pair[1]})
             expected.append((record.key, {"found": found}, record.timestamp))
     out = Flow(builder.build(), TYPES).run(fed(records), cuts, flush_every=flush_every)
