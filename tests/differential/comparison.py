@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.differential.hindstream import in_batches, in_slices
-from tests.differential.kafka import KafkaStreams, Outputs, Refused
+from tests.differential.kafka import Refused, VersionsDiffer, without_extractors
 from tests.differential.naming import description_of
 from tests.differential.shrinking import smaller
 from tests.differential.topology import topology_of
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.settings.semantics import Semantics
+    from tests.differential.kafka import Answer, Outputs, Runs
     from tests.differential.program import Program, Step
 
 _SHRINKING_STEPS = 400
@@ -55,7 +55,7 @@ class Difference:
         )
 
 
-def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slices: bool = False) -> Difference | None:
+def difference(program: Program, kafka: Runs, *, ways: int = 2, by_slices: bool = False) -> Difference | None:
     """What differs first, if anything does.
 
     Args:
@@ -64,10 +64,9 @@ def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slice
         ways: In how many ways it is cut into batches here.
         by_slices: Whether it is run as a job as well, in files.
     """
-    try:
-        answer = kafka.run(program)
-    except Refused as refused:
-        return Difference(program, "", "", str(refused), None)
+    answer = _answer(program, kafka)
+    if isinstance(answer, Difference):
+        return answer
     expected, found = answer.outputs, _difference_of_text(program, answer.describe)
     if found is not None:
         return found
@@ -96,12 +95,22 @@ def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slice
     return found
 
 
+def _answer(program: Program, kafka: Runs) -> Answer | Difference:
+    """What Kafka Streams makes of a program; a difference: it does not run it, or not in one way."""
+    try:
+        return kafka.run(program)
+    except Refused as refused:
+        return Difference(program, "", "", str(refused), None)
+    except VersionsDiffer as versions:
+        return Difference(program, "versions of Kafka Streams", "", str(versions), None)
+
+
 def _difference_of_text(program: Program, expected: str) -> Difference | None:
     try:
         text = topology_of(program).describe()
     except Exception as error:  # noqa: BLE001 - made small, as any other
         text = f"{type(error).__name__}: {error}"
-    if _without_extractors(text) == _without_extractors(expected):
+    if without_extractors(text) == expected:
         return None
     return Difference(program, "described", "the topology's text", expected, text)
 
@@ -125,12 +134,7 @@ def _difference_in_slices(program: Program, expected: Outputs, semantics: Semant
     return None
 
 
-def _without_extractors(text: str) -> str:
-    """A topology's text without what the two languages call an extractor of topics."""
-    return re.sub(r"\(extractor class: .*\)", "(extractor class)", text)
-
-
-def difference_of_names(steps: Sequence[Step], kafka: KafkaStreams) -> str | None:
+def difference_of_names(steps: Sequence[Step], kafka: Runs) -> str | None:
     """How the description of a program of names differs, as lines of both; None: it does not, or Kafka refuses it."""
     for optimization in ("none", "all"):
         with suppress(Refused):
@@ -161,7 +165,7 @@ def _is_told_as_a_stream(program: Program, number: int, step: Step) -> bool:
     return told and step["windows"]["kind"] == "time"
 
 
-def smallest(found: Difference, kafka: KafkaStreams) -> Difference:
+def smallest(found: Difference, kafka: Runs) -> Difference:
     """A difference of which nothing can be left out."""
     left = _SHRINKING_STEPS
     is_refused = found.here is None

@@ -6,8 +6,8 @@ One in six has many custom processors, most of which share a store. One in twelv
 What is left out, since it differs on purpose (``docs/semantics.md``) or cannot be said on both sides:
 
 - what several repartition topics bring to one place: in a live application their order is chance;
-- records of equal or falling time where a repartition topic meets other topics: there order is that of the source
-  records' order times, the test driver's is that of arrival;
+- records of several topics with equal order times, where a repartition topic meets other topics: their order is that
+  of the topics' declaration there, the test driver's is that of arrival;
 - foreign-key joins of a table that changes more than once for one record: Kafka Streams drops answers to a row that has
   changed meanwhile;
 - deduplication, which Kafka Streams does not have; records of global tables behind the others, whose order is chance;
@@ -32,7 +32,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from tests.differential import functions, low_level_steps, stream_steps, table_steps, windowed_steps
-from tests.differential.making import Making
+from tests.differential.making import Making, longer
 from tests.differential.program import Program, Row
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ _BEHIND_WINDOWS = _STEPS | {
     stream_steps.aggregate: 3, stream_steps.stream_join: 2, windowed_steps.cogroup_windowed: 3,
 }  # fmt: skip
 """The same, where there is a windowed aggregation to begin with."""
+_SCALES = (1, 1, 1, 1, 1_000, 60_000)
+"""How many times as long as it is written all of a program's time is: with the larger ones, stores drop segments."""
 _MORE_OF_SOME: list[dict[Callable[[Making], bool], int]] = [{}, {}, {}, {}, {}, {stream_steps.process: 25}]
 """What is tried more often in some programs."""
 
@@ -86,8 +88,10 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18, failing: float =
     _by_patterns(making, Random(f"patterns {seed}"))
     _by_partitioners(making, Random(f"partitioners {seed}"))
     _with_lists(making, Random(f"lists {seed}"))
-    rows = _records(Random(f"records {seed}"), making, records)
-    return Program(tuple(making.steps), rows, rocksdb=making.rocksdb or rng.random() < 0.1)
+    scale = Random(f"scale {seed}").choice(_SCALES)
+    rows = _records(Random(f"records {seed}"), making, records, scale)
+    rocksdb = making.rocksdb or rng.random() < 0.1 or scale > 1  # in memory, Kafka's stores forget at other times
+    return Program(tuple(longer(step, scale) for step in making.steps), rows, rocksdb=rocksdb)
 
 
 def _describe(making: Making, most: int) -> None:
@@ -156,7 +160,7 @@ def _failing(making: Making, share: float) -> None:
 
 def _extracting(making: Making, rng: Random) -> None:
     """Lets some sources extract timestamps by the partition's time, in a few programs: they run in slices alone."""
-    if rng.random() < 0.05 and not making.realms.is_strict and not any("by_wall_clock" in s for s in making.steps):
+    if rng.random() < 0.05 and not making.realms.meets and not any("by_wall_clock" in s for s in making.steps):
         for step in making.steps:
             if step["op"] in {"stream", "table"} and step["topic"] in making.topics:
                 step["extractor"] = rng.choice(functions.EXTRACTORS)
@@ -200,7 +204,7 @@ def _source(making: Making, topic: str) -> None:
     versioned = rng.random() < 0.1
     step = {"op": "table", "topic": topic, **making.store(1 if versioned else 0.5, versions=False)}
     if versioned:
-        step["retention"] = rng.choice([0, 5, 1000])
+        step["retention"] = rng.choice([0, 5, 20, 1000])
     making.add(step, kind="table", realm=realm, versioned=versioned)
 
 
@@ -227,12 +231,12 @@ def _end(making: Making, made: Made) -> None:
     making.add({"op": "to", "of": of, "topic": topic}, made)
 
 
-def _records(rng: Random, making: Making, most: int) -> tuple[Row, ...]:
+def _records(rng: Random, making: Making, most: int, scale: int) -> tuple[Row, ...]:
     """In the order in which a task takes them up: by running maximum of each topic's timestamps, then by topic.
 
-    First come those of global tables.
+    First come those of global tables. Where a repartition topic meets others, no topic's maximum is ever another's.
     """
-    topics, strictly = making.topics, making.realms.is_strict
+    topics, parted = making.topics, making.realms.meets
     made: list[tuple[int, int, Row]] = []
     now, order_time = 0, dict.fromkeys(topics, -1)
     extractors = {
@@ -242,9 +246,13 @@ def _records(rng: Random, making: Making, most: int) -> tuple[Row, ...]:
         for topic in (step["topic"], *step.get("more", ()))
     }
     for number in range(rng.randint(2, most)):
-        now += rng.choice([1, 2, 5, 20]) if strictly else rng.choice([0, 0, 1, 5, 20])
-        timestamp = now if strictly else max(0, now - rng.choice([0, 0, 0, 1, 7, 30]))
+        now += rng.choice([0, 0, 1, 5, 20])
+        timestamp = max(0, now - rng.choice([0, 0, 0, 1, 7, 30])) * scale
+        if scale > 1:
+            timestamp = max(0, timestamp + rng.choice([0, 0, 1, -1]))
         topic = rng.choice(topics)
+        if parted and timestamp > order_time[topic]:
+            timestamp += (topics.index(topic) - timestamp) % len(topics)
         key = rng.choices(KEYS, [6, 4, 2, 0.4])[0]
         value = None if rng.random() < 0.2 else f"{rng.choice('pqr')}{number}"
         extracted = timestamp

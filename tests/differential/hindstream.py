@@ -33,7 +33,9 @@ def in_batches(program: Program, cuts: Sequence[int], *, flushed: bool, semantic
         semantics: See `Semantics`.
     """
     types = dict.fromkeys(topics_of(program), (pa.string(), pa.string()))
-    flow = Flow(topology_of(program), types, semantics, headers_of=headers, goes_on=_may_fail(program))
+    flow = Flow(
+        topology_of(program), types, semantics, headers_of=headers, goes_on=_may_fail(program), types_first=False
+    )
     outputs: Outputs = {topic: [] for topic in flow.topology.sink_topics}
     for batch in _cut(program, cuts):
         for topic, rows in flow.process([Fed(*row) for row in batch]).items():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from statelib.settings.semantics import semantics_of
 from tests.kafka.java import JavaProcess
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
+    from statelib.settings.semantics import Semantics
     from tests.differential.program import Program
 
 PROJECT = Path(__file__).with_name("streams-driver")
@@ -27,8 +29,42 @@ Outputs = dict[str, list[list[Any]]]
 """By sink topic, in order: key (of windowed ones [key, start, end]), value, timestamp, headers."""
 
 
+def without_extractors(text: str) -> str:
+    """A topology's text without what a language calls an extractor of topics."""
+    return re.sub(r"\(extractor class: .*\)", "(extractor class)", text)
+
+
 class Refused(Exception):
     """Kafka Streams does not run the program."""
+
+
+class VersionsDiffer(Exception):
+    """Two versions of Kafka Streams answer a program in two ways."""
+
+
+class Runs(Protocol):
+    """What runs programs.
+
+    Attributes:
+        semantics: Those that give the same here.
+    """
+
+    semantics: Semantics
+
+    def run(self, program: Program) -> Answer:
+        """What it makes of a program.
+
+        Raises:
+            Refused: It says why.
+            VersionsDiffer: It says how.
+        """
+
+    def describe(self, steps: Sequence[Mapping[str, Any]], optimization: str = "none", *, fixed: str = "false") -> str:
+        """How it describes a program of names (`tests.differential.naming`): see `description_of`.
+
+        Raises:
+            Refused: It says why.
+        """
 
 
 def settings_of(optimization: str, fixed: str) -> dict[str, str]:
@@ -41,7 +77,7 @@ class Answer:
     """What Kafka Streams made of a program.
 
     Attributes:
-        describe: The text of ``Topology.describe()``.
+        describe: The text of ``Topology.describe()``, `without_extractors`.
         outputs: See `Outputs`.
     """
 
@@ -57,13 +93,15 @@ class KafkaStreams:
         version: Of Kafka; None: the one of the project's ``pom.xml``.
 
     Attributes:
+        name: The version.
         semantics: Those that give what this version gives.
     """
 
     def __init__(self, folder: Path, version: str | None = None) -> None:
         self._folder = folder
         self._version = version
-        self.semantics = "kafka-4.4" if version is None else semantics_of(version)
+        self.name = "of the pom.xml" if version is None else version
+        self.semantics: Semantics = "kafka-4.4" if version is None else semantics_of(version)
 
     def __enter__(self) -> Self:
         target = build(PROJECT if self._version is None else with_kafka(PROJECT, self._version))
@@ -81,20 +119,12 @@ class KafkaStreams:
             self._process.stop()
 
     def run(self, program: Program) -> Answer:
-        """What it makes of a program.
-
-        Raises:
-            Refused: It says why.
-        """
+        """See `Runs`."""
         answer = self._ask(program.as_json())
-        return Answer(answer["describe"], answer["outputs"])
+        return Answer(without_extractors(answer["describe"]), answer["outputs"])
 
     def describe(self, steps: Sequence[Mapping[str, Any]], optimization: str = "none", *, fixed: str = "false") -> str:
-        """How it describes a program of names (`tests.differential.naming`): see `description_of`.
-
-        Raises:
-            Refused: It says why.
-        """
+        """See `Runs`."""
         description: str = self._ask(json.dumps({"names": steps, "settings": settings_of(optimization, fixed)}))[
             "describe"
         ]
@@ -111,3 +141,38 @@ class KafkaStreams:
         if "error" in answer:
             raise Refused(answer["error"])
         return answer
+
+
+class Versions:
+    """Several versions, each of which has to answer as the first does.
+
+    So what comes out here is compared once, by the semantics of one of them: of each in turn.
+
+    Attributes:
+        names: The versions.
+        semantics: Those for the program that was run last.
+    """
+
+    def __init__(self, versions: Sequence[KafkaStreams]) -> None:
+        self._versions = versions
+        self.names = [version.name for version in versions]
+        self.semantics = versions[0].semantics
+        self._turn = 0
+
+    def run(self, program: Program) -> Answer:
+        """See `Runs`."""
+        self._turn = (self._turn + 1) % len(self._versions)
+        self.semantics = self._versions[self._turn].semantics
+        first = self._versions[0].run(program)
+        for version in self._versions[1:]:
+            try:
+                other: Answer | str = version.run(program)
+            except Refused as refused:
+                other = str(refused)
+            if other != first:
+                raise VersionsDiffer(f"{self.names[0]}: {first}\n  {version.name}: {other}")
+        return first
+
+    def describe(self, steps: Sequence[Mapping[str, Any]], optimization: str = "none", *, fixed: str = "false") -> str:
+        """See `Runs`."""
+        return self._versions[self._turn].describe(steps, optimization, fixed=fixed)

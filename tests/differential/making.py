@@ -30,6 +30,11 @@ _KEEPS_KEYS = {
 }  # fmt: skip
 """Steps of which one change gives one at most, under the same key."""
 
+_TIMES = {
+    "advance", "after", "before", "difference", "gap", "grace", "kept", "limit", "retention", "size", "tick"
+}  # fmt: skip
+"""What steps have in milliseconds."""
+
 
 @dataclass
 class Made:
@@ -137,7 +142,7 @@ class Making:
             return {}
         store: dict[str, Any] = {"store": f"s{len(self.steps)}"}
         if versions and self.rng.random() < _CHANCE_OF_VERSIONS:
-            store["retention"] = self.rng.choice([0, 5, 1000])
+            store["retention"] = self.rng.choice([0, 5, 20, 1000])
         return store
 
     def by_key(self, made: Made) -> int:
@@ -147,6 +152,14 @@ class Making:
     def may_meet(self, one: Made, other: Made) -> bool:
         """Whether both may come together, their keys as they are."""
         return one.windows == other.windows and self.realms.may_meet(one.realm, other.realm)
+
+
+def longer(step: Step, scale: int) -> Step:
+    """A step whose times are ``scale`` times as long."""
+    return {
+        name: longer(item, scale) if isinstance(item, dict) else item * scale if name in _TIMES else item
+        for name, item in step.items()
+    }
 
 
 def like(made: Made, store: dict[str, Any] | None = None, **other: Any) -> dict[str, Any]:

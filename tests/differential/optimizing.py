@@ -15,7 +15,7 @@ from tests.differential.program import Program
 from tests.differential.topology import topology_of
 
 if TYPE_CHECKING:
-    from tests.differential.kafka import KafkaStreams
+    from tests.differential.kafka import Runs
     from tests.differential.program import Row, Step
 
 _KEYS = ("a", "b", "ab", None)
@@ -46,9 +46,7 @@ def program_of(seed: int, *, records: int = 25, failing: float = 0.1) -> Program
     return Program(tuple(making.steps), _records(rng, records), rocksdb=True, optimization=setting)
 
 
-def difference_of(
-    seed: int, kafka: KafkaStreams, *, by_slices: bool = False, failing: float = 0.1
-) -> Difference | None:
+def difference_of(seed: int, kafka: Runs, *, by_slices: bool = False, failing: float = 0.1) -> Difference | None:
     """What differs of the program of a seed, if anything does. What Kafka Streams cannot merge is refused here."""
     program = program_of(seed, failing=failing)
     found = difference(program, kafka, ways=3, by_slices=by_slices)

@@ -20,8 +20,8 @@ class Realms:
         return len(self._roots())
 
     @property
-    def is_strict(self) -> bool:
-        """Whether records must come in order of time, no two at one."""
+    def meets(self) -> bool:
+        """Whether repartition topics meet other topics: those may have no order times in common."""
         return any(
             self._internals[root] and self._internals[root] + self._externals[root] > 1 for root in self._roots()
         )

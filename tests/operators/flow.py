@@ -74,6 +74,7 @@ class Flow:
         types: Of each source topic the Arrow types of keys and values.
         headers_of: Gives the headers of a source record, by its number; None: none has any.
         goes_on: Whether records for which a function fails are left out; they are not set aside anywhere.
+        types_first: Whether no records go through it at first, so that all types are known before the first batch.
         headers: By sink topic, those of what the last batch has sent there.
         watched: A node, of which ``seen`` has everything that it has forwarded; None: no node.
     """
@@ -85,6 +86,7 @@ class Flow:
     seen: list[Batch] = field(default_factory=list)
     headers_of: Callable[[int], Headers] | None = None
     goes_on: bool = False
+    types_first: bool = True
     headers: dict[str, list[Headers]] = field(default_factory=dict)
     metrics: NodeMetrics = field(default_factory=NodeMetrics)
     by_node: dict[str, NodeMetrics] = field(default_factory=dict)
@@ -96,7 +98,8 @@ class Flow:
         self._internal: dict[str, Records] = {}
         self._count = 0
         self._start()
-        self.process([])  # tells the types of repartition topics
+        if self.types_first:
+            self.process([])
 
     def _start(self) -> None:
         self.graphs = [
