@@ -43,8 +43,8 @@ class SparkCluster:
 
     def __init__(self, folder: Path, *, has_rest: bool = False) -> None:
         self._folder = folder
-        rest = "-Dspark.master.rest.enabled=true -Dspark.master.rest.port=0" if has_rest else ""
-        self._master = self._start("master", "master.Master", "--host", "127.0.0.1", java=rest)
+        self._has_rest = has_rest
+        self._master = self._start_master()
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         try:
             self.url = self._logged("master", _MASTER, self._master)[1]
@@ -78,6 +78,13 @@ class SparkCluster:
         if with_disk:
             shutil.rmtree(self.disk(host))
 
+    def restart_master(self) -> None:
+        """Kills the master, and starts another at the same addresses, which recovers what that one knew."""
+        self._master.kill()
+        self._master.wait()
+        self._master = self._start_master(self.url.rpartition(":")[2], self.rest_port)
+        self._logged("master", _REST if self._has_rest else _MASTER, self._master)
+
     def close(self) -> None:
         """Kills all."""
         for host in [*self._workers]:
@@ -85,8 +92,14 @@ class SparkCluster:
         self._master.kill()
         self._master.wait()
 
+    def _start_master(self, port: str = "0", rest_port: int = 0) -> subprocess.Popen[bytes]:
+        java = f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={self._folder / 'recovery'}"
+        if self._has_rest:
+            java += f" -Dspark.master.rest.enabled=true -Dspark.master.rest.port={rest_port}"
+        return self._start("master", "master.Master", "--host", "127.0.0.1", port=port, java=java)
+
     def _start(
-        self, name: str, of: str, *arguments: str, disk: Path | None = None, java: str = ""
+        self, name: str, of: str, *arguments: str, port: str = "0", disk: Path | None = None, java: str = ""
     ) -> subprocess.Popen[bytes]:
         home = Path(pyspark.__file__).parent
         environ = os.environ | {
@@ -100,7 +113,7 @@ class SparkCluster:
             str(home / "bin" / "spark-class"),
             f"org.apache.spark.deploy.{of}",
             "--port",
-            "0",
+            port,
             "--webui-port",
             "0",
         ]

@@ -9,14 +9,15 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from hindstream.spark.submission.cluster import Cluster
+from hindstream.spark.submission.cluster import Cluster, Status
 
 _POLL_SECONDS = 10.0
 _POLL_SECONDS_OF_KUBERNETES = 30.0
 """To ask it starts a Java process."""
 
 _NOT_KNOWN_AT_MOST = 3
-_UNREACHABLE_AT_MOST = 60
+_UNCLEAR_AT_MOST = 60
+"""As long as a cluster is restarted, and its master recovers."""
 
 
 class SparkApplicationTrigger(BaseTrigger):
@@ -48,19 +49,16 @@ class SparkApplicationTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event: what the cluster says of the application that has ended, or that nobody knows any more."""
         cluster = Cluster(**self.cluster)
-        not_known = unreachable = 0
+        not_known = unclear = 0
         while True:
             try:
                 status = await asyncio.to_thread(cluster.status, self.application)
             except OSError as error:
-                unreachable += 1
-                said = f"the cluster does not answer: {error}"
-                ended = unreachable >= _UNREACHABLE_AT_MOST
-            else:
-                unreachable, said = 0, status.said
-                not_known = not_known + 1 if status.state == "unknown" else 0
-                ended = status.state in {"succeeded", "failed"} or not_known >= _NOT_KNOWN_AT_MOST
-            if ended:
-                yield TriggerEvent(said)  # type: ignore[no-untyped-call]
+                status = Status("unclear", f"the cluster does not answer: {error}")
+            not_known = not_known + 1 if status.state == "unknown" else 0
+            unclear = unclear + 1 if status.state == "unclear" else 0
+            has_ended = status.state in {"succeeded", "failed"}
+            if has_ended or not_known >= _NOT_KNOWN_AT_MOST or unclear >= _UNCLEAR_AT_MOST:
+                yield TriggerEvent(status.said)  # type: ignore[no-untyped-call]
                 return
             await asyncio.sleep(self.poll_seconds)

@@ -11,19 +11,20 @@ import re
 import subprocess
 import urllib.request
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-State = Literal["active", "succeeded", "failed", "unknown"]
+State = Literal["active", "succeeded", "failed", "unclear", "unknown"]
 Kind = Literal["standalone", "yarn", "kubernetes", "local"]
 
 _WITHIN_S = 30
 
 _ACTIVE = {
-    *("SUBMITTED", "RUNNING", "RELAUNCHING"),  # standalone; UNKNOWN is told apart
+    *("SUBMITTED", "RUNNING", "RELAUNCHING"),  # standalone
     *("NEW", "NEW_SAVING", "ACCEPTED"),  # YARN, and two of those above
     "PENDING",  # Kubernetes, and one of those above
 }
@@ -49,7 +50,8 @@ class Status:
     """What a cluster says of an application.
 
     Attributes:
-        state: ``unknown``: the cluster does not know it, or not now.
+        state: ``unclear``: it may be at work, and the cluster cannot tell now. ``unknown``: the cluster has none of
+            that id.
         said: In the cluster's words.
     """
 
@@ -117,10 +119,16 @@ class Cluster:
             host = urlsplit(f"//{address}").hostname
             try:
                 said = _read(f"{self.rest_scheme}://{host}:{self.rest_port}/v1/submissions/status/{application}")
-            except OSError as failed:  # one that stands by, or is gone
+            except OSError as failed:  # one that is gone
                 error = failed
                 continue
-            return _status(said.get("driverState") if said.get("success") else None, str(said.get("message") or ""))
+            message = str(said.get("message") or "")
+            if (
+                not said.get("success") and message
+            ):  # it stands by or recovers; of a driver that is unknown it says nothing
+                error = OSError(" ".join(message.splitlines()[:2]))
+                continue
+            return _status(said.get("driverState") if said.get("success") else None, message)
         raise error
 
     def _of_yarn(self, application: str) -> Status:
@@ -159,14 +167,19 @@ def last_error(lines: list[str]) -> str:
 
 def _status(state: str | None, more: str) -> Status:
     said = " ".join(part for part in (state or "not known there", more.strip()) if part)
-    if state is None or state == "UNKNOWN":
+    if state is None:
         return Status("unknown", said)
+    if state == "UNKNOWN":  # a standalone master that recovers, or a node of Kubernetes that does not answer
+        return Status("unclear", said)
     if state in _ACTIVE:
         return Status("active", said)
     return Status("succeeded" if state in _SUCCEEDED else "failed", said)
 
 
 def _read(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(url, timeout=_WITHIN_S) as answer:  # noqa: S310 - http(s), of the connection
-        found: dict[str, Any] = json.load(answer)
-        return found
+    try:
+        with urllib.request.urlopen(url, timeout=_WITHIN_S) as answer:  # noqa: S310 - http(s), of the connection
+            found: dict[str, Any] = json.load(answer)
+            return found
+    except (HTTPException, ValueError) as error:  # a server that is just being ended
+        raise OSError(f"{type(error).__name__}: {error}") from error

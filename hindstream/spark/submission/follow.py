@@ -72,7 +72,7 @@ class Submitted:
         newest = self._submissions.newest()
         if newest is not None and newest.application is not None and newest.master == self.cluster.master:
             status = self._status(newest.application)
-            if status == "active":
+            if status in {"active", "unclear"}:
                 _log.info("%s: %s of run %s goes on as %s", self.job.name, self.phase, self._run, newest.application)
                 return newest.application
         return self._submit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,9 @@ APP = "/ws/v1/cluster/apps/application_1412438797841_0001"
 class Answers(ThreadingHTTPServer):
     """A server of JSON by path."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self.said: dict[str, Any] = {}
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__((host, port), _Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -36,7 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
         said = self.server.said.get(self.path)
         self.send_response(404 if said is None else 200)
         self.end_headers()
-        self.wfile.write(json.dumps(said).encode())
+        self.wfile.write(said if isinstance(said, bytes) else json.dumps(said).encode())
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
         """Says nothing."""
@@ -57,7 +58,7 @@ def answers() -> Iterator[Answers]:
         ({"success": True, "driverState": "RELAUNCHING"}, "active", "RELAUNCHING"),
         ({"success": True, "driverState": "FINISHED"}, "succeeded", "FINISHED"),
         ({"success": True, "driverState": "ERROR", "message": "no jar"}, "failed", "ERROR no jar"),
-        ({"success": True, "driverState": "UNKNOWN"}, "unknown", "UNKNOWN"),
+        ({"success": True, "driverState": "UNKNOWN"}, "unclear", "UNKNOWN"),
         ({"success": False}, "unknown", "not known there"),
     ],
 )
@@ -66,6 +67,27 @@ def test_standalone(answers: Answers, driver: dict[str, Any], state: State, said
     answers.said[DRIVER] = driver
     cluster = Cluster("spark://127.0.0.9:7077,127.0.0.1:7077", "cluster", rest_port=answers.server_port)
     assert cluster.status("driver-20261129174447-0000") == Status(state, said)
+
+
+def test_a_master_that_recovers_or_stands_by_does_not_answer(answers: Answers) -> None:
+    """By what it says it would know no driver: who asks would submit another beside one that is alive."""
+    why = "java.lang.Exception: Current state is not alive: RECOVERING. Can only request driver status in ALIVE state."
+    answers.said[DRIVER] = {"success": False, "message": f"Exception from the cluster:\n{why}\n\torg.apache.spark..."}
+    alone = Cluster("spark://127.0.0.1:7077", "cluster", rest_port=answers.server_port)
+    with pytest.raises(OSError, match=r"^Exception from the cluster: .*not alive: RECOVERING. Can only.*ALIVE state.$"):
+        alone.status("driver-20261129174447-0000")
+    with Answers("127.0.0.2", answers.server_port) as leader:
+        threading.Thread(target=leader.serve_forever, daemon=True).start()
+        leader.said[DRIVER] = {"success": True, "driverState": "RUNNING"}
+        both = replace(alone, master="spark://127.0.0.1:7077,127.0.0.2:7077")
+        assert both.status("driver-20261129174447-0000") == Status("active", "RUNNING")
+        leader.shutdown()
+
+
+def test_a_server_that_says_no_json(answers: Answers) -> None:
+    answers.said[DRIVER] = b"<html>"
+    with pytest.raises(OSError, match="JSONDecodeError"):
+        Cluster("spark://127.0.0.1:7077", "cluster", rest_port=answers.server_port).status("driver-20261129174447-0000")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +130,7 @@ def on_kubernetes(folder: Path, said: str, code: int = 0) -> Cluster:
         ("\t phase: Running", "active", "RUNNING"),
         ("\t phase: Succeeded", "succeeded", "SUCCEEDED"),
         ("\t phase: Failed", "failed", "FAILED"),
-        ("\t phase: Unknown", "unknown", "UNKNOWN"),
+        ("\t phase: Unknown", "unclear", "UNKNOWN"),
         ("Application not found.", "unknown", "not known there"),
     ],
 )

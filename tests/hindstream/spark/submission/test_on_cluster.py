@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hindstream.spark.submission.world import STEPS, World, begun, check_followed, check_killed_submitter
+from statelib.errors.kinds import RetryableError
+from tests.hindstream.spark.submission.world import (
+    STEPS,
+    World,
+    begun,
+    check_followed,
+    check_killed_submitter,
+    expected,
+    made,
+    until,
+)
 from tests.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
@@ -69,3 +79,23 @@ def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
 @pytest.mark.parametrize("step", [pytest.param(step, marks=pytest.mark.long) for step in STEPS])
 def test_who_submits_is_killed(world: World, step: str) -> None:
     check_killed_submitter(world, step, succeeded="FINISHED")
+
+
+@pytest.mark.long
+def test_the_master_is_killed_and_recovers_while_a_driver_is_at_work(world: World, cluster: SparkCluster) -> None:
+    """Until its worker has told of itself, the new master says of no driver what becomes of it."""
+    first = begun(world)
+    os.kill(cluster.pid(HOST), signal.SIGSTOP)
+    try:
+        cluster.restart_master()
+        with pytest.raises(OSError, match="Current state is not alive: RECOVERING"):
+            world.here.cluster.status(first)
+        with pytest.raises(RetryableError, match="the cluster does not answer: .* not alive: RECOVERING"):
+            world.here.attach_or_submit()
+    finally:
+        os.kill(cluster.pid(HOST), signal.SIGCONT)
+    until(lambda: world.said(first) == "RUNNING")
+    assert world.submit() == first
+    world.wait.unlink()
+    assert world.ended(first) == "FINISHED"
+    assert made(world.staged) == expected(world.folder / "alone")

@@ -68,6 +68,13 @@ class World:
         """The same, in this process."""
         return submitted(self.folder, self.master, self.rest_port)
 
+    def said(self, application: str) -> str:
+        """What the cluster says of it now; nothing, if it does not answer."""
+        try:
+            return self.here.cluster.status(application).said
+        except OSError:
+            return ""
+
     def ended(self, application: str) -> str:
         """What the cluster says of it in the end."""
         until(lambda: self.here.cluster.status(application).state != "active")
