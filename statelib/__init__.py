@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Topology,
         WindowedKTable,
     )
+    from statelib.dsl.store_suppliers import BuiltInDslStoreSuppliers
     from statelib.errors.kinds import (
         ConfigurationError,
         CorruptedDataError,
@@ -152,6 +153,7 @@ _HOMES = {
         "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "StreamJoined", "StreamsBuilder", "TableJoined",
         "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "Topology", "WindowedKTable",
     ),
+    "statelib.dsl.store_suppliers": ("BuiltInDslStoreSuppliers",),
     "statelib.errors.kinds": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
         "RetryableError",
@@ -209,8 +211,8 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Aggregation", "AggregationWithHeaders", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "BytesSerde",
-    "Cancellable",
+    "Aggregation", "AggregationWithHeaders", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig",
+    "BuiltInDslStoreSuppliers", "BytesSerde", "Cancellable",
     "CogroupedKStream", "ConfigurationError", "Consumed", "CorruptedDataError", "DayWindows", "Deduplicated",
     "EagerBufferConfig", "EmitStrategy", "Expectation", "FailOnInvalidTimestamp", "FencedError", "FixedKeyProcessor",
     "FixedKeyRecord", "GlobalKTable", "Grouped", "Handover", "HindstreamError", "IcebergTable", "InputError",

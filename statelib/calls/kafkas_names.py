@@ -41,15 +41,12 @@ _NO_CONFIGS = (
     "make the processor with what it needs: functools.partial(MyProcessor, limit=10); it does not see the settings "
     "of a run"
 )
-_ONE_STORE = (
-    "leave it out: a task keeps all its state in one store, in memory as far as it fits, and results do not depend on "
-    "where it is. In Kafka Streams they do in joins of two streams with null values, and with emit on window close"
-)
 _PYTHON_DATA = "leave it out: records hold Python data, and each store has serdes of its own"
 
 WAYS: dict[str, str] = {
     "add_read_only_state_store": "use table(), and join with it, or add it to a Topology",
-    "advance_wall_clock_time": "pipe in a record with a later timestamp: in a replay the records move the wall clock",
+    "advance_wall_clock_time": "pipe in a record with a later timestamp: in a replay nothing but records "
+    "moves the wall clock, so calls by it come with the next record",
     "branch": "use split().branch(...), and default_branch() for what is left",
     "equals": _COMPARE,
     "flat_transform": "use process(), whose processor may forward several records, or flat_map()",
@@ -69,15 +66,14 @@ WAYS: dict[str, str] = {
     "transform": "use process()",
     "type": "it is the attribute final: whether final results alone are forwarded",
     "value_serde": _NO_SERDES,
-    "windows_for": "leave it out: operators find the windows of a whole batch of records at once",
+    "windows_for": "leave it out: aggregations find the windows themselves; per_record(function, arrow_type) can "
+    "compute those of a record",
     "with_": _NO_SERDES,
-    "with_dsl_store_suppliers": _ONE_STORE,
     "with_key_serde": _NO_SERDES,
     "with_offset_reset_policy": "leave it out: a replay has no committed offsets of a group; it reads a topic from its "
     "beginning, and goes on where the last slice ended",
     "with_other_partitioner": _PARTITIONER,
     "with_partitioner": _PARTITIONER,
-    "with_store_type": _ONE_STORE,
     "with_stream_partitioner": _PARTITIONER,
     "with_value_serde": _NO_SERDES,
     "write_as_text": "use to(), and read the topic's archive",

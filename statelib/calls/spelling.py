@@ -40,6 +40,7 @@ WRITTEN = {
     "AnyBufferConfig": "write BufferConfig.unbounded(), .max_records(n) or .max_bytes(n)",
     "Branched": 'write Branched.as_("name")',
     "BufferConfig": "write BufferConfig.unbounded(), .max_records(n) or .max_bytes(n)",
+    "BuiltInDslStoreSuppliers": "give BuiltInDslStoreSuppliers.ROCKS_DB or .IN_MEMORY: there are no stores of your own",
     "Consumed": "write Consumed.with_(key_serde, value_serde)",
     "Deduplicated": 'write Deduplicated.as_("name")',
     "GlobalKTable": "StreamsBuilder.global_table(topic) gives one",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_given_name
 from statelib.dsl.serde_options import OfSerdes, WithOtherSerde, WithSerdes
+from statelib.dsl.store_suppliers import BuiltInDslStoreSuppliers
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.tables.writer import PlainStore, VersionedStore
@@ -256,7 +257,10 @@ class Materialized(WithSerdes):
         retention_ms: How long windows are kept; see `with_retention`.
         changelog: The live application's settings of the store's changelog topic; None: it has no changelog topic. A
             replay writes no changelog: its state is in checkpoints.
+        StoreType: ``Materialized.StoreType.ROCKS_DB`` and ``IN_MEMORY``, for `with_store_type`.
     """
+
+    StoreType: ClassVar = BuiltInDslStoreSuppliers
 
     store_name: str | None = None
     supplier: VersionedBytesStoreSupplier | KeyValueBytesStoreSupplier | None = None
@@ -274,13 +278,16 @@ class Materialized(WithSerdes):
         | KeyValueBytesStoreSupplier
         | VersionedBytesStoreSupplier
         | WindowBytesStoreSupplier
-        | SessionBytesStoreSupplier,
+        | SessionBytesStoreSupplier
+        | BuiltInDslStoreSuppliers,
     ) -> Materialized:
         """A store of this name, or from this supplier (from a window or session supplier: its name and retention).
 
         Raises:
             ConfigurationError: It cannot be a store's name, or the supplier's store retains duplicates.
         """
+        if isinstance(store, BuiltInDslStoreSuppliers):
+            return cls().with_store_type(store)
         if not isinstance(store, BytesStoreSupplier):
             check_given_name(store, "a store")
             return cls(store)
@@ -308,6 +315,11 @@ class Materialized(WithSerdes):
     def with_retention(self, retention: timedelta) -> Materialized:
         """How long windows stay in the store after their start (KIP-328): at least window size plus grace period."""
         return replace(self, retention_ms=milliseconds(retention, "retention"))
+
+    def with_store_type(self, store_suppliers: BuiltInDslStoreSuppliers) -> Materialized:
+        """Where the live application has the store; changes nothing: see `BuiltInDslStoreSuppliers`."""
+        del store_suppliers
+        return self
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> Materialized:
         """The live application's store has a changelog topic, with these settings of the topic."""

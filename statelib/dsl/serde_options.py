@@ -31,7 +31,7 @@ class WithSerdes(KafkasNames):
             ConfigurationError: The key serde writes other bytes than the keys' type has.
         """
         del value_serde
-        _check(key_serde)
+        check_key_serde(key_serde)
         return cls()
 
     def with_key_serde(self, serde: Serde) -> Self:
@@ -40,7 +40,7 @@ class WithSerdes(KafkasNames):
         Raises:
             ConfigurationError: It writes other bytes than the keys' type has.
         """
-        _check(serde)
+        check_key_serde(serde)
         return self
 
     def with_value_serde(self, serde: Serde) -> Self:
@@ -67,7 +67,7 @@ class WithOtherSerde(WithSerdes):
             ConfigurationError: The key serde writes other bytes than the keys' type has.
         """
         del value_serde, other_value_serde
-        _check(key_serde)
+        check_key_serde(key_serde)
         return cls()
 
     def with_other_value_serde(self, serde: Serde) -> Self:
@@ -84,7 +84,7 @@ class OfSerdes(WithSerdes):
     @classmethod
     def key_serde(cls, serde: Serde) -> Self:
         """Without a name. Raises as `with_key_serde` does."""
-        _check(serde)
+        check_key_serde(serde)
         return cls()
 
     @classmethod
@@ -94,7 +94,8 @@ class OfSerdes(WithSerdes):
         return cls()
 
 
-def _check(key_serde: Serde | None) -> None:
+def check_key_serde(key_serde: Serde | None) -> None:
+    """Raises where it writes other bytes than the keys' type has."""
     if key_serde is None or key_serde.describe() == serde_for(key_serde.arrow_type).describe():
         return
     raise ConfigurationError(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from statelib.calls import arguments_checked
 from statelib.calls.names import check_given_name
-from statelib.dsl.serde_options import WithOtherSerde
+from statelib.dsl.serde_options import WithOtherSerde, check_key_serde
+from statelib.dsl.store_suppliers import BuiltInDslStoreSuppliers
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.joins.stream_stream.operator import StreamJoinSide, StreamStreamJoin
 from statelib.settings.durations import milliseconds
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.mappers.mapping import Mapper
+    from statelib.serdes import Serde
     from statelib.state import WindowBytesStoreSupplier
 
 
@@ -61,6 +63,29 @@ class StreamJoined(WithOtherSerde):
     def with_store_name(self, store_name: str) -> StreamJoined:
         """A copy whose store names begin with ``store_name``."""
         return replace(self, store_name=store_name)
+
+    @classmethod
+    def with_(
+        cls,
+        key_serde: Serde | BuiltInDslStoreSuppliers | None = None,
+        value_serde: Serde | None = None,
+        other_value_serde: Serde | None = None,
+    ) -> StreamJoined:
+        """Without names; serdes change nothing, nor does where the live application has its stores.
+
+        Raises:
+            ConfigurationError: The key serde writes other bytes than the keys' type has.
+        """
+        if isinstance(key_serde, BuiltInDslStoreSuppliers):
+            return cls().with_dsl_store_suppliers(key_serde)
+        del value_serde, other_value_serde
+        check_key_serde(key_serde)
+        return cls()
+
+    def with_dsl_store_suppliers(self, dsl_store_suppliers: BuiltInDslStoreSuppliers) -> StreamJoined:
+        """Where the live application has its stores; changes nothing: see `BuiltInDslStoreSuppliers`."""
+        del dsl_store_suppliers
+        return self
 
     def with_this_store_supplier(self, supplier: WindowBytesStoreSupplier) -> StreamJoined:
         """A copy whose store of this stream's records is that of a supplier, and has its name (KIP-479).

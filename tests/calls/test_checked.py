@@ -70,9 +70,9 @@ def calls() -> list[Call]:
         public = [name for name in dir(cls) if not name.startswith("_")]
         for name in [*public, *(["__init__"] if constructed else [])]:
             member = inspect.getattr_static(cls, name)
-            if isinstance(member, property) or not callable(getattr(cls, name)) or name in ENGINES:
-                continue
             function: Any = getattr(cls, name)
+            if isinstance(member, property) or not callable(function) or isinstance(function, type) or name in ENGINES:
+                continue
             is_static = not inspect.isfunction(member)
             original = inspect.unwrap(getattr(function, "__func__", function))
             forms = [inspect.signature(form) for form in get_overloads(original) or [original]]

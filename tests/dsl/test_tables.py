@@ -11,12 +11,15 @@ import pytest
 import statelib
 from statelib import (
     BufferConfig,
+    BuiltInDslStoreSuppliers,
     ConfigurationError,
     Joined,
     Materialized,
     Named,
     Stores,
+    StreamJoined,
     StreamsBuilder,
+    StringSerde,
     Suppressed,
     TimeWindows,
     count,
@@ -76,6 +79,28 @@ def test_a_named_store_is_there_from_the_beginning(supplier: Any) -> None:
     assert len(builder.build().sub_topologies) == 3
     with pytest.raises(ConfigurationError, match=r"two stores have one name.*rates"):
         builder.table("more", Materialized.as_(supplier("rates")))
+
+
+PLACES = (BuiltInDslStoreSuppliers.ROCKS_DB, BuiltInDslStoreSuppliers.IN_MEMORY)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_where_a_live_application_has_its_stores_changes_nothing(place: BuiltInDslStoreSuppliers) -> None:
+    assert (Materialized.StoreType.ROCKS_DB, Materialized.StoreType.IN_MEMORY) == PLACES
+    assert Materialized.as_(place) == Materialized()
+    assert PLAIN.with_store_type(place) == PLAIN
+    assert StreamJoined.with_(place) == StreamJoined() == StreamJoined.with_(StringSerde(), StringSerde())
+    assert StreamJoined.as_("s").with_dsl_store_suppliers(place) == StreamJoined.as_("s")
+
+
+def test_there_are_no_stores_of_users() -> None:
+    class Own:
+        """Somebody's own ``BuiltInDslStoreSuppliers``."""
+
+    refusals: list[Any] = [PLAIN.with_store_type, StreamJoined().with_dsl_store_suppliers]
+    for method in refusals:
+        with pytest.raises(ConfigurationError, match="no stores of your own"):
+            method(Own())
 
 
 def test_a_filter_knows_old_values_where_they_cost_nothing() -> None:

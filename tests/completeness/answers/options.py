@@ -14,9 +14,13 @@ _PARTITIONER = differs(
 _NO_CHANGELOG = differs("Accepted, and changes nothing: a replay keeps its state in checkpoints", None)
 IN_MEMORY = "[joins of two streams with null values, and emit on window close](semantics.md)"
 """Where Kafka's stores in memory answer otherwise than those in RocksDB."""
-ONE_STORE = refused(
-    "A task keeps all its state in one store, in memory as far as it fits, and beyond that on disk: results do not "
-    f"depend on where it is. In Kafka Streams they do in {IN_MEMORY}"
+STORE_PLACE = (
+    "Accepted, and changes nothing: a task keeps all its state in one store, in memory as far as it fits. Results are "
+    f"those of Kafka's stores in RocksDB, from which those in memory differ in {IN_MEMORY}"
+)
+NO_OWN_STORES = refused(
+    "A task keeps all its state in one store, which it commits and restores: there are no stores of your own, nor of "
+    "others, for the DSL. `BuiltInDslStoreSuppliers` is accepted"
 )
 
 OPTIONS = (
@@ -83,8 +87,7 @@ OPTIONS = (
                 "Accepted, and changes nothing: a replay keeps its state in checkpoints", kip=689
             ),
             "with, withKeySerde, withValueSerde, withOtherValueSerde": _SERDES,
-            "with(DslStoreSuppliers)": refused("See `withDslStoreSuppliers`", kip=954),
-            "withDslStoreSuppliers": refused(kip=954),
+            "with(DslStoreSuppliers), withDslStoreSuppliers": differs(STORE_PLACE, kip=954),
             "with(WindowBytesStoreSupplier)": differs(
                 "`StreamJoined().with_this_store_supplier(...).with_other_store_supplier(...)`", ""
             ),
@@ -107,8 +110,7 @@ OPTIONS = (
         "kstream.Materialized", "Materialized", "The store of a table or an aggregation.",
         {
             "as": works(),
-            "as(DslStoreSuppliers)": refused("See `withStoreType`", kip=591),
-            "withStoreType": refused(kip=591),
+            "as(DslStoreSuppliers), withStoreType": differs(STORE_PLACE, kip=591),
             "withRetention": works(kip=328),
             "withCachingDisabled": differs("Accepted, and changes nothing: there is no record cache"),
             "withCachingEnabled": refused(),
@@ -118,8 +120,9 @@ OPTIONS = (
         kip=182,
     ),
     ClassAnswers(
-        "kstream.Materialized$StoreType", None, "Where stores are: on disk or in memory.",
-        {"configure, keyValueStore, sessionStore, windowStore": ONE_STORE}, kip=591,
+        "kstream.Materialized$StoreType", None,
+        "Where stores are. Its values are here: `Materialized.StoreType.ROCKS_DB` and `IN_MEMORY`.",
+        {"configure, keyValueStore, sessionStore, windowStore": NO_OWN_STORES}, kip=591,
     ),
     ClassAnswers(
         "kstream.Repartitioned", "Repartitioned", "Name and number of partitions of a repartition topic.",
@@ -163,9 +166,11 @@ OPTIONS = (
         "DslStoreFormat", None, "Whether the DSL's stores keep headers.",
         {
             "of": refused(
-                "Results are the same in each format, and so are keys and values in changelogs: the DSL forwards the "
-                "headers of records, not those in stores. An application of either [restores what is handed "
-                "over](kafka.md#versions-of-kafka-streams). Stores of processors keep headers if their builders say so"
+                "It reads a setting of the application, which a replay does not have. With `HEADERS`, tables keep the "
+                "headers of their records, which processors and queries see that look into a table's store: here they "
+                "see none. What the DSL forwards, and the keys and values in changelogs, are the same in each format. "
+                "An application of either [restores what is handed over](kafka.md#versions-of-kafka-streams). Stores "
+                "of processors keep headers if their builders say so"
             )
         },
         kip=1285,

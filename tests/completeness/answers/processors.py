@@ -119,8 +119,10 @@ PROCESSORS = (
         "processor.api.ProcessorWrapper", None, "What wraps all processors of a topology.",
         {
             "wrapProcessorSupplier, wrapFixedKeyProcessorSupplier, configure, asWrapped, asWrappedFixedKey": refused(
-                "The DSL's operators are compiled loops over batches, not processors that could be wrapped. For "
-                "tracing there are `hindstream explain` and OpenTelemetry"
+                "Between the nodes of the DSL records pass thousands at a time: no call is made for each, around which "
+                "a wrapper could go. `hindstream explain` shows which records made a result, and a run's metrics, also "
+                "in [OpenTelemetry](operations.md#metrics), what each node did. Processors of your own you can wrap "
+                "where you pass them to `process`"
             )
         },
         kip=1112,

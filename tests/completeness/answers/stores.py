@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.completeness.answer import ClassAnswers, differs, refused, works
-from tests.completeness.answers.options import IN_MEMORY, ONE_STORE
+from tests.completeness.answers.options import IN_MEMORY, NO_OWN_STORES
 
 _ISOLATION = refused("Nobody reads a store while a transaction is open: readers see commits", kip=892)
 _OPTIONAL = "Accepted, and changes nothing: a replay keeps its state in checkpoints"
@@ -256,15 +256,27 @@ STORES = (
     ),
     ClassAnswers(
         "state.DslStoreSuppliers", None, "Where the DSL's stores are.",
-        {"keyValueStore, windowStore, sessionStore, configure": ONE_STORE}, kip=954,
+        {"keyValueStore, windowStore, sessionStore, configure": NO_OWN_STORES}, kip=954,
+    ),
+    ClassAnswers(
+        "state.BuiltInDslStoreSuppliers", "BuiltInDslStoreSuppliers",
+        "Where the DSL's stores are: in RocksDB or in memory.",
+        {"new": differs("An enumeration: `BuiltInDslStoreSuppliers.ROCKS_DB` and `.IN_MEMORY`")}, kip=954,
     ),
     *(
-        ClassAnswers(f"state.{name}", None, "One of them, or a part.", {"*": ONE_STORE}, kip=954)
-        for name in (
-            "BuiltInDslStoreSuppliers", "BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers",
-            "BuiltInDslStoreSuppliers$RocksDBDslStoreSuppliers", "DslKeyValueParams", "DslWindowParams",
-            "DslSessionParams",
+        ClassAnswers(
+            f"state.BuiltInDslStoreSuppliers${place}DslStoreSuppliers", None, f"The class of `{value}`.",
+            {
+                "new": differs(f"`BuiltInDslStoreSuppliers.{value}`", ""),
+                "keyValueStore, windowStore, sessionStore": NO_OWN_STORES,
+            },
+            kip=954,
         )
+        for place, value in (("InMemory", "IN_MEMORY"), ("RocksDB", "ROCKS_DB"))
+    ),
+    *(
+        ClassAnswers(f"state.{name}", None, "What a supplier is told.", {"*": NO_OWN_STORES}, kip=954)
+        for name in ("DslKeyValueParams", "DslWindowParams", "DslSessionParams")
     ),
     ClassAnswers(
         "state.RocksDBConfigSetter", None, "The options of RocksDB.",

@@ -61,8 +61,10 @@ WINDOWS = (
         {
             "size, gracePeriodMs": differs("Attributes of each kind of windows: see there", ""),
             "windowsFor": refused(
-                "Windows of your own are functions that the compiled loops cannot call. `DayWindows` has the days of a "
-                "time zone, `TimeWindows.offset` shifted windows; a processor with a window store can do anything"
+                "Here windows are of known kinds, so that it is known when each closes and is forgotten, also in later "
+                "slices. Days of a time zone are `DayWindows`, shifted windows `TimeWindows.offset`. For others, "
+                "`group_by` the key together with the start of its window, which an expression computes, or use a "
+                "processor with a window store"
             ),
         },
     ),
