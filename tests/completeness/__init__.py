@@ -4,5 +4,8 @@
 
     python -m tests.completeness kafka-streams-4.5.0.jar kafka-streams-test-utils-4.5.0.jar
 
+What the release has added is marked ``(new)`` in ``kafka_streams.txt``, overloads too, and missing on the page. Who has
+answered for it, or seen that the answer of its name is true of it, takes the mark away.
+
 Begin with `answer`; `class_files` reads jars.
 """

@@ -13,7 +13,7 @@ def main() -> None:
     """See the package's docstring."""
     jars = [Path(name) for name in sys.argv[1:]]
     if jars:
-        FILE.write_text(api_of(jars).text(), encoding="utf-8")
+        FILE.write_text(api_of(jars).since(read_api()).text(), encoding="utf-8")
     PAGE.write_text(page(read_api()), encoding="utf-8")
 
 

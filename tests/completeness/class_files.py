@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
@@ -34,11 +34,13 @@ class JavaMethod:
         name: ``new`` is a constructor.
         parameters: The simple names of their types.
         deprecated: Whether it is, or its class.
+        is_new: Whether nobody has looked at it yet; a jar does not tell.
     """
 
     name: str
     parameters: tuple[str, ...]
     deprecated: bool = False
+    is_new: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.parameters)}){' deprecated' if self.deprecated else ''}"

@@ -35,7 +35,7 @@ driver. Each has one answer:
 
 Overloads count once, unless their answers differ. Much of what is refused belongs to the running client, its settings
 and its mocks, which a replay does not have. `equals`, `hashCode` and `toString` are Python's `==`, `hash()` and
-`str()`. Exceptions, their handlers and task assignors are left out.
+`str()`. Exceptions and task assignors are left out.
 
 Names are Kafka's in snake case: `groupByKey` is `group_by_key`, `as` is `as_`, `with` is `with_`. Options such as
 `Named` and `Materialized` go where Kafka's overloads have them, or by name. If you call a method of the DSL that is
@@ -107,8 +107,9 @@ def _section(answers: ClassAnswers, java_class: JavaClass, rows: Sequence[Row]) 
 def _line(row: Row, java_class: JavaClass) -> str:
     shown = ", ".join(_shown(selector) for selector in row.methods)
     if row.methods[0].method == WHOLE:
-        names = sorted({method.name for method in java_class.methods})
-        shown = f"all {row.counts}: " + ", ".join(_shown(Selector(name)) for name in names)
+        names = sorted({method.name for method in java_class.methods if not method.is_new})
+        of_all = f"all {len(names)}: " if len(names) > 1 else ""
+        shown = of_all + ", ".join(_shown(Selector(name)) for name in names)
     label = row.methods[0].label
     kip = row.answer.kip
     link = f"[{kip}](https://cwiki.apache.org/confluence/display/KAFKA/KIP-{kip})" if kip else ""

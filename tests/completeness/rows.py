@@ -14,7 +14,7 @@ from statelib import ConfigurationError
 from statelib.calls import KafkasNames, NotInThisDsl
 from statelib.operators.processors.operator import ProcessOperator
 from statelib.testing import topics
-from tests.completeness.answer import WHOLE, Answer, ClassAnswers, Selector, snake
+from tests.completeness.answer import WHOLE, Answer, ClassAnswers, Selector, missing, snake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ REFUSED: dict[tuple[str | None, str], Callable[[], object]] = {
     ("Materialized", "withCachingEnabled"): lambda: statelib.Materialized.as_("store").with_caching_enabled(),
 }
 """Calls of methods that are there to refuse."""
+NEW = missing("New in this release of Kafka Streams: nobody has looked at it yet")
 _IN_BRACKETS = r"\((?:[^()]|\([^()]*\))*\)"
 _CALL = re.compile(rf"(?<!\w)\.?[A-Za-z_][\w.]*{_IN_BRACKETS}(?:\.\w+{_IN_BRACKETS})*")
 UNHELPFUL = ("it has", "did you mean")
@@ -58,17 +59,18 @@ def our_class(name: str) -> Any:
 
 
 def rows_of(answers: ClassAnswers, java_class: JavaClass) -> list[Row]:
-    """The lines of a class.
+    """The lines of a class: those of its answers, then what is new and has none.
 
     Raises:
         ValueError: A method has no answer, or an answer no method.
     """
-    selectors = answers.rows()
+    selectors, known = answers.rows(), [method for method in java_class.methods if not method.is_new]
+    added = [Row((Selector(str(method)),), NEW, 1) for method in java_class.methods if method.is_new]
     if [selector.method for selector, _ in selectors] == [WHOLE]:
         _, answer = selectors[0]
-        return [Row((Selector(WHOLE),), answer, len({method.name for method in java_class.methods}))]
+        return [Row((Selector(WHOLE),), answer, len({method.name for method in known})), *added]
     taken = {id(selector): 0 for selector, _ in selectors}
-    for method in java_class.methods:
+    for method in known:
         fitting = [selector for selector, _ in selectors if fits(selector, method)]
         beside = [selector for selector in fitting if selector.label]
         most_special = [selector for selector in fitting if not selector.label and selector.types]
@@ -80,7 +82,7 @@ def rows_of(answers: ClassAnswers, java_class: JavaClass) -> list[Row]:
     unused = [selector for selector, _ in selectors if not taken[id(selector)]]
     if unused:
         raise ValueError(f"{answers.name} has answers for methods that are not there: {unused}")
-    return _grouped(answers, selectors)
+    return _grouped(answers, selectors) + added
 
 
 def fits(selector: Selector, method: JavaMethod) -> bool:

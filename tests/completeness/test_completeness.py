@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,17 +12,33 @@ import pytest
 from statelib.calls import KafkasNames
 from tests.completeness.answer import Answer, ClassAnswers, Selector, snake, works
 from tests.completeness.answers import CHAPTERS
-from tests.completeness.kafka_api import api_of, read_api
+from tests.completeness.class_files import JavaMethod
+from tests.completeness.kafka_api import KafkaApi, api_of, read_api
 from tests.completeness.page import PAGE, page
-from tests.completeness.rows import REFUSED, TOLD_BY, UNHELPFUL, our_class, rows_of, told
+from tests.completeness.rows import NEW, REFUSED, TOLD_BY, UNHELPFUL, our_class, rows_of, told
+from tests.completeness.usages import names_in_tests, used_in_tests
 from tests.differential.kafka import PROJECT
 from tests.kafka.maven import build, newest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TESTS = Path(__file__).parents[1]
 ARTIFACTS = ("kafka-streams", "kafka-streams-test-utils")
+BY_NAME_ALONE = {
+    "AggregationWithHeaders": "aggregation",
+    "Cancellable": "cancel",
+    "FixedKeyProcessor": "init",
+    "KeyValueStore": "reverse_all reverse_range",
+    "ProcessorContext": "application_id current_stream_time_ms record_metadata",
+    "RecordMetadata": "offset partition topic",
+    "SessionWindowedKStream": "count reduce",
+    "StateStore": "close",
+    "StoreBuilder": "name",
+    "TopologyTestDriver": "close",
+    "ValueAndTimestamp": "timestamp value",
+    "Windowed": "key",
+}
+"""What tests use without telling in their text of which class it is (`tests.completeness.usages`)."""
 AGAIN = "draw it again: python -m tests.completeness"
 
 
@@ -67,22 +83,19 @@ def test_what_works_or_differs_is_there() -> None:
     assert absent == []
 
 
+@pytest.mark.slow
 def test_what_works_has_a_class_of_ours_and_a_test_that_uses_it() -> None:
     names = {
-        (of_class.name, answer.name or snake(selector.method))
+        (of_class.ours, answer.name or snake(selector.method))
         for of_class, selector, answer in answers()
         if answer.status == "works" and selector.method != "new"
     }
-    assert names
+    assert len(names) > 200
     assert [of_class.name for of_class, _, answer in answers() if answer.status == "works" and not of_class.ours] == []
-    assert [name for name in sorted(names) if name[1] not in used_in_tests()] == []
-
-
-@cache
-def used_in_tests() -> frozenset[str]:
-    """Attributes, methods that tests define, and arguments by name."""
-    texts = (file.read_text(encoding="utf-8") for file in TESTS.rglob("*.py") if "completeness" not in file.parts)
-    return frozenset(name for text in texts for name in re.findall(r"(?<=\.)\w+|(?<=def )\w+|\w+(?==)", text))
+    by_name_alone = {(of, name) for of, text in BY_NAME_ALONE.items() for name in text.split()}
+    assert names - used_in_tests() - by_name_alone == set()
+    assert by_name_alone - (names - used_in_tests()) == set(), "tests use it of its class"
+    assert {name for _, name in by_name_alone} - names_in_tests() == set()
 
 
 def test_a_method_that_is_not_here_says_what_the_page_says() -> None:
@@ -141,3 +154,32 @@ def test_a_method_without_an_answer_is_found() -> None:
         rows_of(ClassAnswers("kstream.Named", "Named", "", {"as": works()}), named)
     with pytest.raises(ValueError, match="for methods that are not there.*without"):
         rows_of(ClassAnswers("kstream.Named", "Named", "", {"as, withName, without": works()}), named)
+
+
+def test_what_a_release_adds_is_missing_until_somebody_has_looked_at_it() -> None:
+    """An overload of a method that has an answer, too, and a method of a class that has one answer for all."""
+    known = read_api()
+    named, metadata = known.classes["kstream.Named"], known.classes["TaskMetadata"]
+    more = (*named.methods, JavaMethod("as", ("String", "int"))), (*metadata.methods, JavaMethod("host", ()))
+    now = {"kstream.Named": replace(named, methods=more[0]), "TaskMetadata": replace(metadata, methods=more[1])}
+    written = KafkaApi("4.5.0", {**known.classes, **now}).since(known)
+    lines = page(_read(written)).splitlines()
+    assert [line for line in lines if "nobody has looked" in line] == [
+        f"| `{method}` |  | **missing**: {NEW.text[0].lower()}{NEW.text[1:]} |"
+        for method in ("as(String, int)", "host()")
+    ]
+    assert _read(written.since(_read(written))) == _read(written), "it stays new when the page is drawn again"
+    assert "nobody has looked" in page(_read(written.since(_read(written))))
+    assert page(known) == page(known.since(known))
+
+
+def _read(api: KafkaApi) -> KafkaApi:
+    with NamedTemporaryFile("w+", encoding="utf-8") as file:
+        file.write(api.text())
+        file.flush()
+        return read_api(Path(file.name))
+
+
+def test_no_row_is_empty_or_points_at_another_without_its_name() -> None:
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    assert [row for row in rows if "| all 0" in row or "see above" in row.lower() or row.startswith("|  |")] == []

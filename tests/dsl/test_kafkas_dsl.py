@@ -15,6 +15,7 @@ from statelib import (
     Consumed,
     Grouped,
     Job,
+    Joined,
     JoinWindows,
     Materialized,
     Named,
@@ -22,6 +23,7 @@ from statelib import (
     Stores,
     StreamsBuilder,
     StringSerde,
+    TableJoined,
     TimeWindows,
     TopologyTestDriver,
     per_record,
@@ -209,3 +211,14 @@ def test_none_and_names_of_parameters_are_taken_as_before() -> None:
     table = stream.to_table(None, Materialized.as_("s"))
     table.to_stream(named=None).group_by("k", Grouped.as_("g")).count(None, Named.as_("n")).to_stream().to("b")
     assert stream.filter.__doc__ is not None
+
+
+def test_a_name_may_be_given_later() -> None:
+    assert Named.as_("a").with_name("b") == Named.as_("b")
+    assert Grouped.with_(StringSerde()).with_name("b") == Grouped.as_("b")
+    assert Joined.with_(StringSerde()).with_name("b") == Joined.as_("b")
+    assert Repartitioned.number_of_partitions(2).with_name("b") == Repartitioned("b", 2)
+    assert TableJoined.with_("a").with_name("b") == TableJoined("b", "a")
+    for refused in (Named.as_("a"), Grouped(), Joined(), Repartitioned(), TableJoined()):
+        with pytest.raises(ConfigurationError, match="is not a valid name"):
+            refused.with_name("a b")

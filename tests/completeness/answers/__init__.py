@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.completeness.answers.clients import CLIENTS
+from tests.completeness.answers.errors import ERRORS
 from tests.completeness.answers.functions import FUNCTIONS
 from tests.completeness.answers.options import OPTIONS
 from tests.completeness.answers.processors import PROCESSORS
@@ -28,5 +29,6 @@ CHAPTERS: Mapping[str, Sequence[ClassAnswers]] = {
     "Stores": STORES,
     "Interactive queries": QUERIES,
     "The test driver": TEST_DRIVER,
+    "Handlers of errors": ERRORS,
     "The running client": CLIENTS,
 }

@@ -47,7 +47,7 @@ CLIENTS = (
     _of_the_client("KafkaStreams$StateListener", "Told when that changes."),
     _of_the_client("KafkaStreams$CloseOptions", "How it leaves its group.", 812),
     _of_the_client("CloseOptions", "How it leaves its group.", 1153),
-    _of_the_client("CloseOptions$GroupMembershipOperation", "How it leaves its group.", 1153),
+    ClassAnswers("CloseOptions$GroupMembershipOperation", None, "Whether it leaves its group.", {}, kip=1153),
     _of_the_client("GroupProtocol", "How its group is kept.", 1071),
     _of_the_client("ClientInstanceIds", "The ids of its clients.", 714),
     _of_the_client("KafkaClientSupplier", "Makes its clients."),

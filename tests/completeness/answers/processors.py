@@ -9,6 +9,7 @@ _READ_ONLY = (
 )
 _CLOSE = "At the end of each slice, as `init` is called at its beginning"
 _START = "`start_time=` is a keyword, and only of stream time"
+_SCHEDULED = "By stream time. Callbacks continue in the next slice: [semantics](semantics.md#custom-processors-kip-820)"
 _METADATA = "`record_metadata()`"
 _TRANSFORMERS = "In a `ValueTransformerWithKey` it works: `TransformerContext`"
 
@@ -88,10 +89,7 @@ PROCESSORS = (
                 "[Most can be read, some written](operators/process.md#stores)"
             ),
             "taskId": differs("Text: `0_1`"),
-            "schedule": differs(
-                "By stream time. Callbacks continue in the next slice: "
-                "[semantics](semantics.md#custom-processors-kip-820)"
-            ),
+            "schedule": differs(_SCHEDULED),
             "by wall-clock time: schedule": differs(
                 "The wall clock shows the task's stream time: "
                 "[semantics](semantics.md#custom-processors-kip-820)"
@@ -136,7 +134,7 @@ PROCESSORS = (
             "taskId": differs("Text: `0_1`"),
             "currentStreamTimeMs": works(kip=622),
             "forward": differs("`forward(Record(key, value, timestamp))`, with the child's name after it", ""),
-            "schedule": differs("See above", ""),
+            "schedule": differs(_SCHEDULED, ""),
             "schedule(Instant)": differs(_START, "", kip=1146),
             "commit": differs("Accepted, and changes nothing"),
             "topic, partition, offset": differs(f"{_METADATA} has it. {_TRANSFORMERS}", "record_metadata"),
