@@ -44,22 +44,22 @@ class Standalone:
 
     def states(self, dag_id: str) -> dict[str, str]:
         """State of each task, and of the run under ``dag_run``; nothing of a DAG that is not known yet."""
-        known = self._ask("select 'known', 'yes' from dag where dag_id = :dag_id", dag_id)
-        run = self._ask("select 'dag_run', state from dag_run where dag_id = :dag_id", dag_id)
+        known = self.ask("select 'known', 'yes' from dag where dag_id = :dag_id", dag_id)
+        run = self.ask("select 'dag_run', state from dag_run where dag_id = :dag_id", dag_id)
         return dict(
-            [*known, *run, *self._ask("select task_id, state from task_instance where dag_id = :dag_id", dag_id)]
+            [*known, *run, *self.ask("select task_id, state from task_instance where dag_id = :dag_id", dag_id)]
         )
 
     def runs(self, dag_id: str) -> list[tuple[str, str, str]]:
         """Day of the data interval, type and state of each run of a DAG, the oldest first."""
         asked = "select date(data_interval_start), run_type, state from dag_run where dag_id = :dag_id order by 1"
-        return [(str(day), kind, state) for day, kind, state in self._ask(asked, dag_id)]
+        return [(str(day), kind, state) for day, kind, state in self.ask(asked, dag_id)]
 
     def is_paused(self, dag_id: str) -> bool:
         """Whether somebody has paused a DAG."""
-        return self._ask("select 1 from dag where dag_id = :dag_id and is_paused", dag_id) == [(1,)]
+        return self.ask("select 1 from dag where dag_id = :dag_id and is_paused", dag_id) == [(1,)]
 
-    def _ask(self, query: str, dag_id: str) -> list[Any]:
+    def ask(self, query: str, dag_id: str) -> list[Any]:
         """What Airflow's database says; nothing while it is not migrated yet, or busy."""
         from sqlalchemy import create_engine, text  # noqa: PLC0415 - Airflow's
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415

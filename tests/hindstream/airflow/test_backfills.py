@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hindstream.runs import open_warehouse
@@ -32,12 +36,25 @@ from datetime import UTC, datetime
 from hindstream.airflow import replay_dag  # Airflow
 
 dag = replay_dag(
-    "{job}:job", dag_id="{dag_id}", task_per="run", schedule="@daily", end_date=datetime(1970, 1, 4, tzinfo=UTC),
+    "{job}:job", dag_id="{dag_id}", schedule="@daily", end_date=datetime(1970, 1, 4, tzinfo=UTC),
     start_date=datetime(1970, 1, 1, tzinfo=UTC), **{given!r}
 )
 """
+IN_BERLIN = """
+from datetime import datetime
+from zoneinfo import ZoneInfo
+from hindstream.airflow import replay_dag  # Airflow
+
+berlin = ZoneInfo("Europe/Berlin")
+dag = replay_dag(
+    "{job}:job", dag_id="{dag_id}", schedule="@monthly", end_date=datetime(2024, 4, 2, tzinfo=berlin),
+    start_date=datetime(2024, 2, 1, tzinfo=berlin), **{given!r}
+)
+"""
 DRIVER = "postgresql+psycopg2"
-DAG_IDS = ("forwards", "backwards", "together")
+DAG_IDS = ("forwards", "backwards", "together", "phases", "in-berlin")
+MONTHS = [datetime(2024, month, 1, tzinfo=ZoneInfo("Europe/Berlin")) for month in (3, 4, 5)]
+"""Clocks change on the last day of March."""
 DAYS = ["1970-01-01", "1970-01-02", "1970-01-03"]
 
 
@@ -48,9 +65,10 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     (folder / "airflow" / "dags").mkdir(parents=True)
     for dag_id in DAG_IDS:
         settings = make_settings(folder / dag_id)
-        archive_orders(settings, orders())
+        archive_orders(settings, of_months() if dag_id == "in-berlin" else orders())
         given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "engine": "local"}
-        text = DAG.format(job=JOB_FILE, dag_id=dag_id, given=given)
+        given["task_per"] = "phase" if dag_id == "phases" else "run"
+        text = (IN_BERLIN if dag_id == "in-berlin" else DAG).format(job=JOB_FILE, dag_id=dag_id, given=given)
         (folder / "airflow" / "dags" / f"{dag_id}.py").write_text(text)
     with (
         postgres() as port,
@@ -60,9 +78,18 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         yield one
 
 
-def backfill(airflow: Standalone, dag_id: str, *options: str, active: int = 3) -> None:
-    """Asks for the three days, and waits until their runs have ended."""
-    command = [AIRFLOW, "backfill", "create", "--dag-id", dag_id, "--from-date", DAYS[0], "--to-date", DAYS[-1]]
+def of_months() -> pa.Table:
+    """Orders of March and April in Berlin, from the second hour on."""
+    table = orders(days=61)
+    later = pa.scalar(MONTHS[0] - datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=1))
+    return table.set_column(2, "timestamp", pc.add(table["timestamp"], later.cast(pa.duration("ms"))))
+
+
+def backfill(
+    airflow: Standalone, dag_id: str, *options: str, active: int = 3, first: str = DAYS[0], last: str = DAYS[-1]
+) -> None:
+    """Asks for the three days, or others, and waits until as many runs as there are have ended."""
+    command = [AIRFLOW, "backfill", "create", "--dag-id", dag_id, "--from-date", first, "--to-date", last]
     command += ["--max-active-runs", str(active), *options]
 
     def asked() -> bool:
@@ -72,7 +99,7 @@ def backfill(airflow: Standalone, dag_id: str, *options: str, active: int = 3) -
 
     def ended() -> bool:
         found = of_days(airflow, dag_id)
-        return len(found) == len(DAYS) and set(found.values()) <= {"success", "failed"}
+        return len(found) >= (len(DAYS) if first == DAYS[0] else 1) and set(found.values()) <= {"success", "failed"}
 
     airflow.wait(asked)  # the one before counts as running for some time after its runs have ended
     airflow.wait(ended)
@@ -132,3 +159,32 @@ def test_backwards_together_they_wait_for_the_oldest(airflow: Standalone) -> Non
     backfill(airflow, "together", "--run-backwards")
     assert of_days(airflow, "together") == dict.fromkeys(DAYS, "success")
     assert ends(airflow, "together") == [1, 2, 3]
+    before = published(make_settings(airflow.folder / "together"))
+    done = tasks(airflow, "together")["has already replayed past this slice's end"]
+    backfill(airflow, "together", "--run-backwards", "--reprocess-behavior", "completed")
+    again = tasks(airflow, "together")
+    airflow.wait(lambda: tasks(airflow, "together")["has already replayed past this slice's end"] >= done + 2)
+    airflow.wait(lambda: set(of_days(airflow, "together").values()) == {"success"})
+    assert again["from before this run's data interval"] == 0
+    assert ends(airflow, "together") == [1, 2, 3]
+    assert published(make_settings(airflow.folder / "together")) == before
+
+
+def test_a_task_for_each_phase(airflow: Standalone) -> None:
+    """Three runs at a time, of seven tasks each."""
+    backfill(airflow, "phases")
+    assert of_days(airflow, "phases") == dict.fromkeys(DAYS, "success")
+    assert ends(airflow, "phases") == [1, 2, 3]
+    of_both = [published(make_settings(airflow.folder / dag_id)) for dag_id in ("phases", "together")]
+    assert of_both[0] == of_both[1] != []
+
+
+def test_months_in_berlin_begin_before_those_in_utc(airflow: Standalone) -> None:
+    """Dates without a time zone are in UTC: from the first of March on there is only April, whose run is refused."""
+    backfill(airflow, "in-berlin", first="2024-03-01", last="2024-04-01")
+    assert of_days(airflow, "in-berlin") == {"2024-03-31": "failed"}
+    assert tasks(airflow, "in-berlin")["from before this run's data interval"] > 0
+    backfill(airflow, "in-berlin", "--reprocess-behavior", "failed", first="2024-03-01T00:00+01:00", last="2024-04-01")
+    airflow.wait(lambda: of_days(airflow, "in-berlin") == {"2024-02-29": "success", "2024-03-31": "success"})
+    log = CommitLog(open_warehouse(make_settings(airflow.folder / "in-berlin")), "orders")
+    assert [log.read(number).until_ms for number in (1, 2)] == [month.timestamp() * 1000 for month in MONTHS[1:]]
