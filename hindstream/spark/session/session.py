@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.spark.session.compiling import mark_option
 from hindstream.spark.session.java import find_java
-from hindstream.spark.session.start import check_local_dirs, start_error
+from hindstream.spark.session.start import check_local_dirs, check_version, start_error
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def spark_context(settings: Settings) -> SparkContext:
     process and its Python workers print goes to ``spark.log`` in ``settings.state_dir``.
 
     Raises:
-        ConfigurationError: There is no Java, nowhere to write, or Spark does not start.
+        ConfigurationError: There is no Java, nowhere to write, or Spark does not start, or is too old.
     """
     with _one_at_a_time:
         return _started(settings)
@@ -129,6 +129,11 @@ def _started(settings: Settings) -> SparkContext:
         context.setLogLevel("ERROR")
     except (Py4JError, PySparkException, OSError) as error:
         raise start_error(error, log, since) from error
+    try:
+        check_version(context.version)
+    except ConfigurationError:
+        context.stop()
+        raise
     logging.getLogger("py4j").setLevel(logging.ERROR)  # it says goodbye when the process ends
     return context
 

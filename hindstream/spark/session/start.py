@@ -13,6 +13,10 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+OLDEST = "4.1"
+"""The oldest line of Spark that works: that of ``pyproject.toml``."""
+
+_NUMBER = re.compile(r"\d+")
 _MOST_SAID = 1 << 20
 """Bytes of the log that are looked at: the newest of an attempt."""
 
@@ -54,6 +58,23 @@ def check_local_dirs(options: Mapping[str, str], environ: Mapping[str, str] = os
             setting=setting,
             next_step="name a directory on a disk with room, which this user may write to",
         )
+
+
+def check_version(version: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Whether the Spark that has started is recent enough: its cluster may have brought its own.
+
+    Args:
+        version: As Spark says it, ``3.5.1``; other makers' go on behind that, ``3.5.1-amzn-1``.
+        environ: Environment variables; ``SPARK_HOME`` is where Spark is, if it is not pyspark's own.
+
+    Raises:
+        ConfigurationError: It is older than `OLDEST`.
+    """
+    found, oldest = ([int(number) for number in _NUMBER.findall(text)[:2]] for text in (version, OLDEST))
+    if found < oldest:
+        what = f"this is Spark {version}, and a replay needs {OLDEST} or later"
+        step = f"use a cluster of Spark {OLDEST}; if this one is, unset SPARK_HOME or let it name that Spark"
+        raise ConfigurationError(what, spark_home=environ.get("SPARK_HOME") or "that of pyspark", next_step=step)
 
 
 def start_error(error: Exception, log: Path, since: int) -> ConfigurationError:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 
 import pytest
 
 from hindstream.spark.session.session import spark_session
-from hindstream.spark.session.start import check_local_dirs, start_error
+from hindstream.spark.session.start import OLDEST, check_local_dirs, check_version, start_error
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
 
@@ -28,6 +29,21 @@ def test_local_files_that_cannot_be_written(
     ) as told:
         check_local_dirs(options, environ)
     assert told.value.place["setting"] == setting
+
+
+def test_a_spark_that_is_too_old_is_refused() -> None:
+    """A cluster's own, under which a driver runs that was submitted there."""
+    told = (
+        "this is Spark 3.5.7, and a replay needs 4.1 or later .spark_home /opt/spark.. Next: use a cluster of Spark 4.1"
+    )
+    with pytest.raises(ConfigurationError, match=told):
+        check_version("3.5.7", {"SPARK_HOME": "/opt/spark"})
+    with pytest.raises(ConfigurationError, match="this is Spark 4.0.1-amzn-1, and a .*spark_home that of pyspark"):
+        check_version("4.0.1-amzn-1", {})
+    for version in ("4.1.0", "4.1.0-SNAPSHOT", "4.10.1.maker-7", "5.0"):
+        check_version(version, {})
+    needs = [need for need in importlib.metadata.requires("hindstream") or () if need.startswith("pyspark")]
+    assert [f">={OLDEST}" in need for need in needs] == [True], needs
 
 
 @pytest.mark.parametrize("environ", [{}, {"SPARK_LOCAL_DIRS": "/dev/null/a,{here}/new"}, {"SPARK_LOCAL_DIRS": ""}])
