@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from hindstream.airflow.replay import PHASES
+from hindstream.spark.submission.command import OPTIONS
 from statelib import load_job
 from statelib.commits import CommitLog, published_through
 from tests.conftest import ROOT
@@ -382,3 +383,9 @@ def test_operators_stand_alone_and_their_fields_are_templates(tmp_path: Path) ->
     assert runs[:2] == [dict.fromkeys(("plan", *PHASES[1:5]), "success")] * 2
     assert runs[2] == {"plan": "success", **dict.fromkeys(PHASES[1:5], "skipped")}
     assert CommitLog(job.warehouse, "counting").head_number() == published_through(job.warehouse, "counting") == 2
+
+
+def test_the_page_names_every_option_of_spark_submit() -> None:
+    page = (ROOT / "docs" / "airflow.md").read_text()
+    section = page.split("\n### Options of spark-submit\n")[1].split("\n### ")[0]
+    assert [name for name in OPTIONS if f"`{name}`" not in section] == []
