@@ -150,6 +150,7 @@ def _is_the_same_in_both(program: Program) -> bool:
     """Whether what is shipped and what the KIPs promise is the same (``docs/semantics.md``)."""
     return not any(
         step.get("retention") is not None
+        or step.get("own", {}).get("kind") == "versioned"
         or step["op"] in {"suppress", "suppress_windows", "cogroup", "cogroup_windowed"}
         or step.get("final")
         or (step["op"] == "windowed" and not _is_told_as_a_stream(program, number, step))

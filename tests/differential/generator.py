@@ -14,6 +14,7 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
 - processors that use stores of tables, where tables are suppressed;
 - processors that are called by stream time, where there are several of them that share no store, or several
   sub-topologies, each of which has its own stream time here;
+- final results of windows without an end: refused here, there are none;
 - streams and tables with windows of different kinds or sizes that come together: refused here;
 - foreign-key joins of rows that a window store forgets: Kafka Streams drops the answers to these;
 - foreign-key joins of tables that were suppressed twice: the second suppression tells of an old value that the table
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING
 
 from tests.differential import functions, low_level_steps, stream_steps, table_steps, windowed_steps
 from tests.differential.making import Making, longer
+from tests.differential.own_stores import own_store
 from tests.differential.program import Program, Row
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ _STEPS: dict[Callable[[Making], bool], int] = {
     stream_steps.select_key: 1, stream_steps.to_table: 2, stream_steps.aggregate: 2, table_steps.group_by: 2,
     table_steps.to_stream: 2, stream_steps.process: 2, stream_steps.stream_join: 1, table_steps.foreign_key_join: 1,
     table_steps.transform_values: 1, stream_steps.repartition: 1, table_steps.suppress: 2,
-    stream_steps.global_join: 2, stream_steps.through: 1, stream_steps.cogroup: 2,
+    stream_steps.global_join: 2, stream_steps.through: 1, stream_steps.cogroup: 2, stream_steps.map_: 2,
+    stream_steps.peek: 1, stream_steps.process_values: 1,
 }  # fmt: skip
 """How often each is tried."""
 _BEHIND_WINDOWS = _STEPS | {
@@ -57,13 +60,17 @@ _BEHIND_WINDOWS = _STEPS | {
 """The same, where there is a windowed aggregation to begin with."""
 _SCALES = (1, 1, 1, 1, 1_000, 60_000)
 """How many times as long as it is written all of a program's time is: with the larger ones, stores drop segments."""
-_MORE_OF_SOME: list[dict[Callable[[Making], bool], int]] = [{}, {}, {}, {}, {}, {stream_steps.process: 25}]
+_MORE_OF_SOME: list[dict[Callable[[Making], bool], int]] = [
+    {}, {}, {}, {}, {}, {stream_steps.process: 25}, {table_steps.foreign_key_join: 25},
+    {stream_steps.stream_join: 15, stream_steps.stream_table_join: 15},
+]  # fmt: skip
 """What is tried more often in some programs."""
 
 
 _MAY_FAIL = {
-    "map_values", "named", "process", "add_processor", "table_join", "stream_table_join", "global_join",
-    "foreign_key_join", "stream_join", "group_by", "aggregate", "windowed", "cogroup", "cogroup_windowed",
+    "map", "map_values", "named", "process", "process_values", "add_processor", "table_join", "stream_table_join",
+    "global_join", "foreign_key_join", "stream_join", "group_by", "aggregate", "windowed", "cogroup",
+    "cogroup_windowed",
 }  # fmt: skip
 
 
@@ -88,6 +95,7 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18, failing: float =
     _by_patterns(making, Random(f"patterns {seed}"))
     _by_partitioners(making, Random(f"partitioners {seed}"))
     _with_lists(making, Random(f"lists {seed}"))
+    _with_own_stores(making, Random(f"own stores {seed}"))
     scale = Random(f"scale {seed}").choice(_SCALES)
     rows = _records(Random(f"records {seed}"), making, records, scale)
     rocksdb = making.rocksdb or rng.random() < 0.1 or scale > 1  # in memory, Kafka's stores forget at other times
@@ -98,6 +106,7 @@ def _describe(making: Making, most: int) -> None:
     """Adds sources, steps and ends."""
     rng = making.rng
     making.windows_first = rng.random() < 0.6
+    making.versions_first = rng.random() < 0.1
     making.realms.circles = rng.random() < 0.15
     topics = ["t0", "t1", "t2"][: rng.choice([1, 2, 2, 2, 3])]
     making.topics += topics
@@ -145,6 +154,7 @@ def _by_wall_clock(making: Making) -> None:
     for step in making.steps:
         if "tick" in step and not making.global_topics and making.rng.random() < 0.4:
             step["by_wall_clock"] = True
+            step.pop("start", None)
 
 
 def _failing(making: Making, share: float) -> None:
@@ -192,16 +202,23 @@ def _by_partitioners(making: Making, rng: Random) -> None:
 def _with_lists(making: Making, rng: Random) -> None:
     """Gives some processors with a store another one: of windows with timestamps that retains duplicates."""
     for number, step in enumerate(making.steps):
-        if step["op"] in {"process", "add_processor"} and "uses" in step and rng.random() < 0.25:
+        if step["op"] in {"process", "process_values", "add_processor"} and "uses" in step and rng.random() < 0.25:
             step["lists"] = f"lists{number}"
+
+
+def _with_own_stores(making: Making, rng: Random) -> None:
+    """Gives some processors with a store another one, of any kind, which they read in one way."""
+    for number, step in enumerate(making.steps):
+        if step["op"] in {"process", "process_values", "add_processor"} and "uses" in step and rng.random() < 0.5:
+            step["own"] = own_store(rng, f"own{number}")
 
 
 def _source(making: Making, topic: str) -> None:
     realm, rng = making.realms.source(), making.rng
-    if rng.random() < (0.8 if making.windows_first else 0.4):
+    if rng.random() < (0.8 if making.windows_first else 0.4) * (0.6 if making.versions_first else 1):
         making.add({"op": "stream", "topic": topic}, kind="stream", realm=realm)
         return
-    versioned = rng.random() < 0.1
+    versioned = rng.random() < (0.7 if making.versions_first else 0.1)
     step = {"op": "table", "topic": topic, **making.store(1 if versioned else 0.5, versions=False)}
     if versioned:
         step["retention"] = rng.choice([0, 5, 20, 1000])

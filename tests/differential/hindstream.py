@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from statelib import TopologyTestDriver
+from statelib import TopologyTestDriver, Windowed
 from tests.differential.functions import text
-from tests.differential.topology import topics_of, topology_of
+from tests.differential.topology import OBSERVED, topics_of, topology_of
 from tests.operators.flow import Fed, Flow
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def in_batches(program: Program, cuts: Sequence[int], *, flushed: bool, semantic
         topology_of(program), types, semantics, headers_of=headers, goes_on=_may_fail(program), types_first=False
     )
     outputs: Outputs = {topic: [] for topic in flow.topology.sink_topics}
+    OBSERVED.clear()
     for batch in _cut(program, cuts):
         for topic, rows in flow.process([Fed(*row) for row in batch]).items():
             outputs[topic] += [
@@ -45,7 +46,7 @@ def in_batches(program: Program, cuts: Sequence[int], *, flushed: bool, semantic
             ]
         if flushed:
             flow.flush()
-    return outputs
+    return outputs | _observed()
 
 
 def in_slices(
@@ -67,6 +68,7 @@ def in_slices(
     )
     inputs = {topic: driver.create_input_topic(topic) for topic in topics_of(program)}
     numbers = itertools.count()
+    OBSERVED.clear()
     for batch in _cut(program, cuts):
         for topic, key, value, timestamp in batch:
             inputs[topic].pipe_input(key, value, timestamp, headers=headers(next(numbers)))
@@ -77,7 +79,11 @@ def in_slices(
             for record in driver.create_output_topic(topic).read_records_to_list()
         ]
         for topic in driver._job.topology.sink_topics
-    }
+    } | _observed()
+
+
+def _observed() -> Outputs:
+    return {name: [[_key(key), _value(value)] for key, value in rows] for name, rows in OBSERVED.items()}
 
 
 def headers(number: int) -> Headers:
@@ -109,6 +115,8 @@ def _value(value: Any) -> Any:
 
 def _key(key: Any) -> Any:
     """A windowed key as a list of key, which may be a windowed one, start and end in ms."""
+    if isinstance(key, Windowed):
+        return [_key(key.key), key.window_start, key.window_end]
     if not isinstance(key, dict):
         return key
     start, end = (round(key[bound].timestamp() * 1000) for bound in ("window_start", "window_end"))

@@ -6,16 +6,13 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from statelib import Processor, Record, Stores, Topology
-from tests.differential import functions
-from tests.differential.telling import Telling, lists_builder
+from statelib import Topology
+from tests.differential.own_stores import builder_of
+from tests.differential.telling import Filling, Telling, key_value_builder, lists_builder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib import ProcessorContext, StoreBuilder
     from tests.differential.program import Program, Step
 
 
@@ -47,7 +44,11 @@ def low_level_topology(program: Program) -> Topology:
             case "add_global":
                 writer = f"{step['store']}-writer"
                 topology.add_global_store(
-                    _builder(step["store"]), f"{step['store']}-source", step["topic"], writer, lambda: Filling("global")
+                    key_value_builder(step["store"]),
+                    f"{step['store']}-source",
+                    step["topic"],
+                    writer,
+                    lambda: Filling("global"),
                 )
             case "add_sink":
                 topology.add_sink(step["name"], step["topic"], *step["parents"])
@@ -57,29 +58,14 @@ def low_level_topology(program: Program) -> Topology:
 
 def _add_stores(topology: Topology, program: Program, connected: Mapping[str, Sequence[str]]) -> None:
     for step in program.steps:
+        if "own" in step:
+            topology.add_state_store(builder_of(step["own"]))
+            topology.connect_processor_and_state_stores(step["name"], step["own"]["name"])
         if "lists" in step:
             topology.add_state_store(lists_builder(step["lists"]), step["name"])
     for store, processors in connected.items():
-        topology.add_state_store(_builder(store), *processors)
-
-
-class Filling(Processor):
-    """Puts each record into a store."""
-
-    def __init__(self, store: str) -> None:
-        self._name = store
-
-    def init(self, context: ProcessorContext) -> None:
-        self._store = context.get_state_store(self._name)
-
-    def process(self, record: Record) -> None:
-        if record.key is not None:
-            self._store.put(functions.text(record.key), record.value)
+        topology.add_state_store(key_value_builder(store), *processors)
 
 
 def _supplier(step: Step) -> Any:
     return lambda: Telling(step)
-
-
-def _builder(name: str) -> StoreBuilder[Any]:
-    return Stores.key_value_store_builder(Stores.persistent_key_value_store(name), pa.string(), pa.string())

@@ -84,6 +84,8 @@ def _with_stores(making: Making, steps: dict[str, Step], parents_of: dict[str, l
     for step in steps.values():
         if rng.random() < 0.4:
             step["tick"] = rng.choice([5, 10, 20])
+            if rng.random() < 0.3:
+                step["start"] = rng.choice([0, 7, 33])
     return together
 
 

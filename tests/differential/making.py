@@ -31,7 +31,8 @@ _KEEPS_KEYS = {
 """Steps of which one change gives one at most, under the same key."""
 
 _TIMES = {
-    "advance", "after", "before", "difference", "gap", "grace", "kept", "limit", "retention", "size", "tick"
+    "advance", "after", "before", "difference", "gap", "grace", "kept", "limit", "retention", "size", "start",
+    "tick",
 }  # fmt: skip
 """What steps have in milliseconds."""
 
@@ -94,6 +95,7 @@ class Making:
         stores: By name of a store of processors, the realm in which it is.
         low_level_sources: The names of the sources of a program of the Processor API.
         rocksdb: Whether Kafka Streams has to keep its stores in RocksDB.
+        versions_first: Whether many tables are versioned.
         windows_first: Whether what has windowed keys is chosen more often than what has not.
     """
 
@@ -108,6 +110,7 @@ class Making:
     stores: dict[str, int] = field(default_factory=dict)
     low_level_sources: list[str] = field(default_factory=list)
     rocksdb: bool = False
+    versions_first: bool = False
     windows_first: bool = False
 
     def add(self, step: Step, *of: Made, **made: Any) -> bool:
@@ -141,7 +144,7 @@ class Making:
         if (of is not None and of.kind != "table") or self.rng.random() >= chance:
             return {}
         store: dict[str, Any] = {"store": f"s{len(self.steps)}"}
-        if versions and self.rng.random() < _CHANCE_OF_VERSIONS:
+        if versions and self.rng.random() < (0.5 if self.versions_first else _CHANCE_OF_VERSIONS):
             store["retention"] = self.rng.choice([0, 5, 20, 1000])
         return store
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.differential.making import like
 from tests.differential.stores_of_processors import with_store, with_table_store
 
 if TYPE_CHECKING:
-    from tests.differential.making import Made, Making
+    from tests.differential.making import Made, Making, Windows
     from tests.differential.program import Step
 
 
@@ -76,6 +76,27 @@ def select_key(making: Making) -> bool:
     return making.add(step, made, **like(made, key_changed=True, windows=()))
 
 
+def map_(making: Making) -> bool:
+    """A plain key and another value, both made of the value."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    step = {"op": "map", "of": made.step, "shift": making.rng.randrange(3), "suffix": making.rng.choice("xyz")}
+    if making.rng.random() < 0.4:
+        step["none"] = making.rng.randrange(4)
+    return making.add(step, made, **like(made, is_text=True, key_changed=True, windows=()))
+
+
+def peek(making: Making) -> bool:
+    """Shows records and passes them on, or does not."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    if making.rng.random() < 0.3:
+        return making.add({"op": "foreach", "of": made.step}, made)
+    return making.add({"op": "peek", "of": made.step}, made, **like(made))
+
+
 def repartition(making: Making) -> bool:
     """Through a topic."""
     made = making.one("stream")
@@ -115,12 +136,17 @@ def aggregate(making: Making) -> bool:
     if made is None:
         return False
     function = making.rng.choice(["count", "reduce", "aggregate"] if made.is_text else ["count", "aggregate"])
-    store = making.store()
-    step = {"op": "aggregate", "of": made.step, "function": function, **store}
-    realm, is_text, versioned = making.by_key(made), function != "count", "retention" in store
-    return making.add(
-        step, made, **like(made, kind="table", realm=realm, is_text=is_text, key_changed=False, versioned=versioned)
-    )
+    store, (by, realm, windows) = making.store(), grouped(making, made)
+    step = {"op": "aggregate", "of": made.step, "function": function, **store, **by}
+    groups = {"kind": "table", "realm": realm, "windows": windows, "key_changed": False}
+    return making.add(step, made, **like(made, **groups, is_text=function != "count", versioned="retention" in store))
+
+
+def grouped(making: Making, made: Made) -> tuple[Step, int, Windows]:
+    """How a stream is grouped: what a step says of that, the realm, and the windows of the keys."""
+    if making.rng.random() < 0.2:
+        return {"by": making.rng.randrange(3)}, making.realms.behind(made.realm), ()
+    return {}, making.by_key(made), made.windows
 
 
 def cogroup(making: Making) -> bool:
@@ -169,12 +195,43 @@ def process(making: Making) -> bool:
     together = all(store is not None and store == _used_by(step) for store in calls)
     if not made.windows and together and rng.random() < 0.5:
         step["tick"] = rng.choice([5, 20])
+        if rng.random() < 0.3:
+            step["start"] = rng.choice([0, 7, 33])
+    _with_global_store(making, step)
     making.add(step, made)
-    for child in children:
-        step = {"op": "named", "of": number, "name": child, "suffix": rng.choice("uvw")}
-        making.add(step, made, **like(made, realm=realm, is_text=True, key_changed=True))
-        making.pool[-1].once = False
+    _name_children(making, made, children, number, realm=realm, key_changed=True)
     return True
+
+
+def process_values(making: Making) -> bool:
+    """As `process`, but under the same keys, and never by itself."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    number, rng = len(making.steps), making.rng
+    children = [f"c{number}-{child}" for child in range(2)]
+    forwards = [rng.choice([*children, None]) for _ in range(rng.randint(1, 3))]
+    step = {"op": "process_values", "of": made.step, "name": f"p{number}", "forwards": forwards}
+    realm = with_store(making, made, step)
+    _with_global_store(making, step)
+    making.add(step, made)
+    _name_children(making, made, children, number, realm=realm)
+    return True
+
+
+def _name_children(making: Making, made: Made, children: list[str], number: int, **of_each: Any) -> None:
+    for child in children:
+        step = {"op": "named", "of": number, "name": child, "suffix": making.rng.choice("uvw")}
+        making.add(step, made, **like(made, is_text=True, **of_each))
+        making.pool[-1].once = False
+
+
+def _with_global_store(making: Making, step: Step) -> None:
+    """Maybe lets a processor read a store that every task has in full."""
+    if making.rng.random() < 0.1:
+        store = f"global{len(making.steps)}"
+        making.global_topics.append(f"topic-{store}")
+        step["global"] = store
 
 
 def _used_by(step: Step) -> str | None:
@@ -195,6 +252,10 @@ def stream_join(making: Making) -> bool:
         "how": making.rng.choice(["inner", "left", "outer"]),
         "before": before, "after": after, "grace": making.rng.choice([0, 100]),
     }  # fmt: skip
+    if making.rng.random() < 0.25:
+        step["at_once"] = True
+    if making.rng.random() < 0.25:
+        step["stores"] = [f"join{len(making.steps)}-{side}" for side in ("this", "other")]
     realm = making.realms.meet(one.realm, other.realm)
     return making.add(step, one, other, **like(one, realm=realm, is_text=True))
 
@@ -205,9 +266,14 @@ def stream_table_join(making: Making) -> bool:
     table = stream and making.one("table", where=lambda made: not made.hidden and _fits(making, stream, made))
     if stream is None or table is None:
         return False
+    if table.versioned and making.rng.random() < 0.6:  # Kafka Streams ends at a null key that has to wait
+        making.add({"op": "filter", "of": stream.step, "keyed": True}, stream, **like(stream))
+        stream = making.pool[-1]
     realm = making.realms.meet(table.realm, making.by_key(stream))
-    step = {"op": "stream_table_join", "how": making.rng.choice(["inner", "left"])}
+    step: Step = {"op": "stream_table_join", "how": making.rng.choice(["inner", "left"])}
     step |= {"of": stream.step, "with": table.step}
+    if "keyed" in making.steps[stream.step] and table.versioned:
+        step["grace"] = making.rng.choice([0, 3, 15])
     return making.add(step, stream, table, **like(stream, realm=realm, is_text=True, key_changed=False))
 
 

@@ -8,6 +8,8 @@ from tests.differential.making import like
 from tests.differential.stores_of_processors import with_store
 
 if TYPE_CHECKING:
+    from random import Random
+
     from tests.differential.making import Made, Making
     from tests.differential.program import Step
     from tests.differential.realms import Realms
@@ -143,7 +145,13 @@ def to_stream(making: Making) -> bool:
     made = making.one("table")
     if made is None:
         return False
-    return making.add({"op": "to_stream", "of": made.step}, made, **like(made, kind="stream", versioned=False))
+    step: Step = {"op": "to_stream", "of": made.step}
+    if making.rng.random() < 0.85:
+        return making.add(step, made, **like(made, kind="stream", versioned=False))
+    step["shift"] = making.rng.randrange(3)
+    if making.rng.random() < 0.4:
+        step["none"] = making.rng.randrange(4)
+    return making.add(step, made, **like(made, kind="stream", versioned=False, key_changed=True, windows=()))
 
 
 def suppress(making: Making) -> bool:
@@ -151,7 +159,21 @@ def suppress(making: Making) -> bool:
     made = making.one("table", where=lambda made: not made.versioned)
     if made is None:
         return False
-    step = {"op": "suppress", "of": made.step, "limit": making.rng.choice([0, 5, 20])}
-    if making.rng.random() < 0.5:
-        step["most"] = making.rng.choice([1, 2])
+    step = {"op": "suppress", "of": made.step, "limit": making.rng.choice([0, 5, 20]), **bounds(making.rng)}
+    rng = making.rng
+    if rng.random() < 0.5:
+        step |= {"full": "early", "most": rng.choice([1, 2])}
+    if not made.windows and rng.random() < 0.3:  # the bytes of windowed keys are others here
+        step |= {"full": "early", "bytes": rng.choice([60, 150, 300])}
     return making.add(step, made, **like(made, suppressed=True))
+
+
+def bounds(rng: Random) -> Step:
+    """Those of a buffer that never emits early: none, or such as are never met."""
+    match rng.choice(["unbounded", "no bound", "strict", "strict", "strict"]):
+        case "unbounded":
+            return {}
+        case "no bound":
+            return {"full": "no bound", "most": 1}
+        case _:
+            return {"full": "strict", rng.choice(["most", "bytes"]): 1_000_000}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +14,34 @@ from statelib import (
     BufferConfig,
     Consumed,
     EmitStrategy,
+    Joined,
     JoinWindows,
     Materialized,
     Named,
     SessionWindows,
     SlidingWindows,
     Stores,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TableJoined,
     TimeWindows,
+    UnlimitedWindows,
     count,
     per_record,
 )
 from tests.differential import functions
 from tests.differential.low_level import is_low_level, low_level_topics, low_level_topology
+from tests.differential.own_stores import builder_of
 from tests.differential.program import Program
-from tests.differential.telling import Suffixing, Telling, lists_builder
+from tests.differential.telling import (
+    Filling,
+    Suffixing,
+    Telling,
+    TellingOfValues,
+    key_value_builder,
+    lists_builder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,8 +81,14 @@ def topics_of(program: Program) -> list[str]:
         return low_level_topics(program)
     steps = program.steps
     written = {topic for step in steps if step["op"] in {"to", "to_one_of"} for topic in _topics(step)}
-    read = (topic for s in steps if s["op"] in {"stream", "table", "global_table"} for topic in _topics(s))
+    read = [topic for s in steps if s["op"] in {"stream", "table", "global_table"} for topic in _topics(s)]
+    read += [global_topic(step["global"]) for step in steps if "global" in step]
     return [topic for topic in dict.fromkeys(read) if topic not in written]
+
+
+def global_topic(store: str) -> str:
+    """The topic of a global store."""
+    return f"topic-{store}"
 
 
 def _topics(step: Step) -> list[str]:
@@ -106,6 +123,8 @@ class _Building:
         return self._of(step).map_values(_suffixed(step), **_kept(step))
 
     def _filter(self, step: Step) -> Any:
+        if step.get("keyed"):
+            return self._of(step).filter(per_record(lambda key: key is not None, pa.bool_(), "key"))
         return self._of(step).filter(_passes(step), **_kept(step))
 
     def _filter_not(self, step: Step) -> Any:
@@ -114,7 +133,7 @@ class _Building:
     # --- tables --------------------------------------------------------------------------------------------------
 
     def _to_stream(self, step: Step) -> KStream:
-        return self._of(step).to_stream()
+        return self._of(step).to_stream(*([_key_or_none(step)] if "shift" in step else []))
 
     def _transform_values(self, step: Step) -> KTable:
         if "uses" in step:
@@ -156,13 +175,10 @@ class _Building:
         return join(self._made[step["with"]], _joiner(step), **named, **_kept(step), foreign_key=foreign_key)
 
     def _suppress(self, step: Step) -> Any:
-        buffer = BufferConfig.unbounded()
-        if "most" in step:
-            buffer = BufferConfig.max_records(step["most"]).emit_early_when_full()
-        return self._of(step).suppress(Suppressed.until_time_limit(_ms(step["limit"]), buffer))
+        return self._of(step).suppress(Suppressed.until_time_limit(_ms(step["limit"]), _buffer(step)))
 
     def _suppress_windows(self, step: Step) -> Any:
-        return self._of(step).suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
+        return self._of(step).suppress(Suppressed.until_window_closes(_buffer(step)))
 
     # --- streams -------------------------------------------------------------------------------------------------
 
@@ -182,10 +198,7 @@ class _Building:
     def _select_key(self, step: Step) -> KStream:
         if step.get("of_window"):
             return self._of(step).select_key("key")
-        shift, none = step["shift"], step.get("none")
-        return self._of(step).select_key(
-            per_record(lambda value: functions.key_or_none(value, shift, none), pa.string(), "value")
-        )
+        return self._of(step).select_key(_key_or_none(step))
 
     def _merge(self, step: Step) -> KStream:
         return self._of(step).merge(self._made[step["with"]])
@@ -205,35 +218,50 @@ class _Building:
         branches = split.default_branch(Branched.as_(number)) if step["default"] else split.no_default_branch()
         return [branches[f"{name}{number}"] for number in range(len(branches))]
 
+    def _map(self, step: Step) -> KStream:
+        return self._of(step).map(_key_or_none(step), _suffixed(step))
+
+    def _peek(self, step: Step) -> KStream:
+        return self._of(step).peek(partial(_observe, f"seen{len(self._made)}"))
+
+    def _foreach(self, step: Step) -> None:
+        self._of(step).foreach(partial(_observe, f"seen{len(self._made)}"))
+
     def _branch(self, step: Step) -> KStream:
         return self._of(step)[step["branch"]]
 
     def _process(self, step: Step) -> KStream:
+        return self._processed(self._of(step).process, Telling, step)
+
+    def _process_values(self, step: Step) -> KStream:
+        return self._processed(self._of(step).process_values, TellingOfValues, step)
+
+    def _processed(self, process: Any, processor: Callable[[Step], Any], step: Step) -> Any:
         stores = [self._with_store(step["uses"])] if "uses" in step else []
         stores += [step["table"]] if "table" in step else []
         if "lists" in step:
             self._builder.add_state_store(lists_builder(step["lists"]))
             stores.append(step["lists"])
-        return self._of(step).process(
-            lambda: Telling(step),
-            *stores,
-            value_type=pa.string(),
-            named=Named.as_(step["name"]),
-        )
+        if "own" in step:
+            self._builder.add_state_store(builder_of(step["own"]))
+            stores.append(step["own"]["name"])
+        if "global" in step:
+            store = key_value_builder(step["global"])
+            self._builder.add_global_store(store, global_topic(step["global"]), None, lambda: Filling(step["global"]))
+        return process(lambda: processor(step), *stores, value_type=pa.string(), named=Named.as_(step["name"]))
 
     def _with_store(self, name: str) -> str:
         """Adds a store for processors, if it is not there."""
         if name not in self._stores:
             self._stores.add(name)
-            supplier = Stores.persistent_key_value_store(name)
-            self._builder.add_state_store(Stores.key_value_store_builder(supplier, pa.string(), pa.string()))
+            self._builder.add_state_store(key_value_builder(name))
         return name
 
     def _named(self, step: Step) -> KStream:
         return self._of(step).map_values(_suffixed(step), Named.as_(step["name"]))
 
     def _aggregate(self, step: Step) -> KTable:
-        grouped: KGroupedStream = self._of(step).group_by_key()
+        grouped = self._grouped(step)
         match step["function"]:
             case "count":
                 return grouped.count(*_store(step))
@@ -244,9 +272,13 @@ class _Building:
                     lambda: "0", _aggregator(step, functions.added), pa.string(), *_store(step)
                 )
 
+    def _grouped(self, step: Step) -> KGroupedStream:
+        stream: KStream = self._of(step)
+        return stream.group_by(_value(functions.key, step["by"])) if "by" in step else stream.group_by_key()
+
     def _windowed(self, step: Step) -> WindowedKTable:
         windows = _windows(step["windows"])
-        grouped = self._of(step).group_by_key().windowed_by(windows)
+        grouped: Any = self._grouped(step).windowed_by(windows)
         if step.get("final"):
             grouped.emit_strategy(EmitStrategy.on_window_close())
         match step["function"]:
@@ -254,7 +286,7 @@ class _Building:
                 return grouped.count(*_kept_for(step))
             case "reduce":
                 return grouped.reduce(_reducer(step, functions.added), *_kept_for(step))
-        merger = [_merger(step)] if isinstance(windows, SessionWindows) else []
+        merger: list[Any] = [_merger(step)] if isinstance(windows, SessionWindows) else []
         return grouped.aggregate_with(
             lambda: "0", _aggregator(step, functions.added), *merger, pa.string(), *_kept_for(step)
         )
@@ -290,12 +322,21 @@ class _Building:
         join = {"inner": stream.join, "left": stream.left_join, "outer": stream.outer_join}[step["how"]]
         before, after = step["before"], step["after"]
         windows = JoinWindows.of_time_difference_and_grace(_ms(max(before, after)), _ms(step["grace"]))
-        return join(self._made[step["with"]], _joiner(step), windows.before(_ms(before)).after(_ms(after)))
+        windows = windows.before(_ms(before)).after(_ms(after))
+        if step.get("at_once"):
+            windows = windows.emit_unmatched_at_once()
+        joined = StreamJoined()
+        if "stores" in step:
+            kept = _ms(windows.retention_ms), _ms(windows.size_ms), True
+            this, other = (Stores.persistent_window_store(name, *kept) for name in step["stores"])
+            joined = joined.with_this_store_supplier(this).with_other_store_supplier(other)
+        return join(self._made[step["with"]], _joiner(step), windows, joined)
 
     def _stream_table_join(self, step: Step) -> KStream:
         stream: KStream = self._of(step)
         join = {"inner": stream.join, "left": stream.left_join}[step["how"]]
-        return join(self._made[step["with"]], _joiner(step))
+        grace = [Joined().with_grace_period(_ms(step["grace"]))] if "grace" in step else []
+        return join(self._made[step["with"]], _joiner(step), *grace)
 
     def _global_join(self, step: Step) -> KStream:
         stream: KStream = self._of(step)
@@ -351,6 +392,37 @@ def _value(function: Callable[[Any, Any], str | None], argument: Any) -> Any:
     return per_record(lambda value: function(value, argument), pa.string(), "value")
 
 
+def _key_or_none(step: Step) -> Any:
+    shift, none = step["shift"], step.get("none")
+    return per_record(lambda value: functions.key_or_none(value, shift, none), pa.string(), "value")
+
+
+def _buffer(step: Step) -> Any:
+    """How much a suppression holds, and what it does when it is full."""
+    buffer: Any = BufferConfig.unbounded()
+    if "most" in step:
+        buffer = BufferConfig.max_records(step["most"])
+    if "bytes" in step:
+        buffer = buffer.with_max_bytes(step["bytes"])
+    match step.get("full"):
+        case "no bound":
+            return buffer.with_no_bound()
+        case "strict":
+            return buffer.shut_down_when_full()
+        case "early":
+            return buffer.emit_early_when_full()
+        case _:
+            return buffer if "most" not in step else buffer.emit_early_when_full()
+
+
+OBSERVED: dict[str, list[list[Any]]] = {}
+"""What ``peek`` and ``foreach`` have been shown, by step, since it was last cleared."""
+
+
+def _observe(name: str, key: Any, value: Any) -> None:
+    OBSERVED.setdefault(name, []).append([key, value])
+
+
 def _partitioned(both: bool) -> TableJoined:
     by_key = per_record(functions.partition, pa.int32(), "key", "num_partitions")
     joined = TableJoined().with_other_partitioner(by_key)
@@ -381,7 +453,9 @@ def _suffixed(step: Step) -> Any:
     return per_record(suffixed, pa.string(), "value", *key)
 
 
-def _windows(told: dict[str, Any]) -> TimeWindows | SessionWindows | SlidingWindows:
+def _windows(told: dict[str, Any]) -> TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows:
+    if told["kind"] == "unlimited":
+        return UnlimitedWindows.of().start_on(datetime.fromtimestamp(told["start"] / 1000, UTC))
     grace = _ms(told["grace"])
     match told["kind"]:
         case "time":

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.differential.making import like
-from tests.differential.stream_steps import cogrouped
+from tests.differential.stream_steps import cogrouped, grouped
+from tests.differential.table_steps import bounds
 
 if TYPE_CHECKING:
     from random import Random
@@ -24,15 +25,16 @@ def windowed(making: Making) -> bool:
         return False
     function = making.rng.choice(["count", "reduce", "aggregate"] if made.is_text else ["count", "aggregate"])
     of_keys, windows = _windows(making)
-    store = making.store(0.3, versions=False)
-    if store and making.rng.random() < 0.4:
+    store, (by, realm, outer) = making.store(0.3, versions=False), grouped(making, made)
+    endless = windows["kind"] == "unlimited"
+    if store and not endless and making.rng.random() < 0.4:
         store["kept"] = _least_kept(windows) + making.rng.choice([0, 1, 5, 30])
-    step = {"op": "windowed", "of": made.step, "windows": windows, "function": function, **store}
-    if making.rng.random() < 0.25:
+    step = {"op": "windowed", "of": made.step, "windows": windows, "function": function, **store, **by}
+    if not endless and making.rng.random() < 0.25:
         step["final"] = making.rocksdb = True  # in memory, Kafka's stores lose other results
     return making.add(
-        step, made, kind="table", realm=making.by_key(made), windows=(*made.windows, of_keys),
-        is_text=function != "count", forgets=True, known=None if made.windows else _known(windows),
+        step, made, kind="table", realm=realm, windows=(*outer, of_keys),
+        is_text=function != "count", forgets=True, known=None if outer else _known(windows),
     )  # fmt: skip
 
 
@@ -63,6 +65,9 @@ def _windows(making: Making) -> tuple[str, dict[str, Any]]:
 
 def _new_windows(rng: Random) -> tuple[str, dict[str, Any]]:
     length, grace = rng.choice([5, 20]), rng.choice([0, 0, 10])
+    if rng.random() < 0.06:
+        start = rng.choice([0, 10])
+        return f"unlimited {start}", {"kind": "unlimited", "start": start}
     match rng.choice(["time", "time", "sessions", "sliding"]):
         case "time":
             return f"time {length}", {
@@ -72,6 +77,10 @@ def _new_windows(rng: Random) -> tuple[str, dict[str, Any]]:
             return "sessions", {"kind": "sessions", "gap": length, "grace": grace}
         case _:
             return f"time {length}", {"kind": "sliding", "difference": length, "grace": grace}
+
+
+def _has_no_end(windows: str) -> bool:
+    return windows.startswith("unlimited")
 
 
 def _known(windows: dict[str, Any]) -> dict[str, int] | None:
@@ -89,7 +98,13 @@ def _least_kept(windows: dict[str, Any]) -> int:
 
 def suppress_windows(making: Making) -> bool:
     """The final results."""
-    made = making.one("table", where=lambda made: bool(made.windows) and made.closes and not made.versioned)
+    made = making.one(
+        "table",
+        where=lambda made: (
+            bool(made.windows) and made.closes and not made.versioned and not _has_no_end(made.windows[-1])
+        ),
+    )
     if made is None:
         return False
-    return making.add({"op": "suppress_windows", "of": made.step}, made, **like(made, suppressed=True))
+    step = {"op": "suppress_windows", "of": made.step, **bounds(making.rng)}
+    return making.add(step, made, **like(made, suppressed=True))

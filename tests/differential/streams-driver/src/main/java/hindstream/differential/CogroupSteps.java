@@ -2,6 +2,7 @@ package hindstream.differential;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
+import java.time.Instant;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.CogroupedKStream;
@@ -52,6 +53,12 @@ final class CogroupSteps {
           : both.aggregate(initializer);
     }
     JsonNode windows = step.get("windows");
+    if (windows.get("kind").asText().equals("unlimited")) {
+      var endless = both.windowedBy(UnlimitedWindows.of().startOn(Instant.ofEpochMilli(windows.get("start").asLong())));
+      return kept
+          ? endless.aggregate(initializer, CogroupSteps.<WindowStore<Bytes, byte[]>>store(step))
+          : endless.aggregate(initializer);
+    }
     Duration grace = Duration.ofMillis(windows.get("grace").asLong());
     if (windows.get("kind").asText().equals("sessions")) {
       Merger<Object, Object> merger =

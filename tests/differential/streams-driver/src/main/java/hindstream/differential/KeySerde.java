@@ -11,14 +11,13 @@ import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.kstream.internals.TimeWindow;
 
 /**
- * Of any key of a program: a letter says whether it is a string or a windowed key, then come its bytes. Those of a
- * windowed key are the key's, which may be windowed too, and the window's bounds in the order in which Kafka's serdes
+ * Of any key of a program: a string has Kafka's own bytes, before those of a windowed key is one with which no string
+ * begins. Those of a windowed key are the key's, which may be windowed too, and the window's bounds in the order in which Kafka's serdes
  * have them, so that keys of one kind are in the order of those bytes.
  */
 public final class KeySerde implements Serde<Object> {
-  private static final byte STRING = 'p';
-  private static final byte SESSION = 's';
-  private static final byte TIME = 't';
+  private static final byte SESSION = 1;
+  private static final byte TIME = 2;
 
   @Override
   public Serializer<Object> serializer() {
@@ -42,15 +41,15 @@ public final class KeySerde implements Serde<Object> {
           .putLong(session ? window.start() : window.end())
           .array();
     }
-    byte[] text = ((String) key).getBytes(StandardCharsets.UTF_8);
-    return ByteBuffer.allocate(1 + text.length).put(STRING).put(text).array();
+    return ((String) key).getBytes(StandardCharsets.UTF_8);
   }
 
   private static Object key(ByteBuffer bytes) {
-    byte tag = bytes.get();
-    if (tag == STRING) {
+    byte tag = bytes.get(bytes.position());
+    if (tag != SESSION && tag != TIME) {
       return StandardCharsets.UTF_8.decode(bytes).toString();
     }
+    bytes.get();
     int innerBytes = bytes.remaining() - 2 * Long.BYTES;
     Object inner = key(bytes.slice(bytes.position(), innerBytes));
     long one = bytes.getLong(bytes.position() + innerBytes);

@@ -8,14 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
-import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.Topology;
-import org.apache.kafka.streams.processor.api.Processor;
-import org.apache.kafka.streams.processor.api.ProcessorContext;
-import org.apache.kafka.streams.processor.api.Record;
-import org.apache.kafka.streams.state.KeyValueStore;
-import org.apache.kafka.streams.state.StoreBuilder;
-import org.apache.kafka.streams.state.Stores;
 
 /** Builds a program of the Processor API: tests/differential/low_level.py does the same. */
 final class LowLevel {
@@ -52,7 +45,7 @@ final class LowLevel {
         case "add_global" -> {
           String store = step.get("store").asText();
           topology.addGlobalStore(
-              builder(store).withLoggingDisabled(),
+              Kept.texts(store).withLoggingDisabled(),
               store + "-source",
               KEYS.deserializer(),
               VALUES.deserializer(),
@@ -68,11 +61,15 @@ final class LowLevel {
       }
     }
     for (JsonNode step : steps) {
+      if (step.has("own")) {
+        topology.addStateStore(OwnStores.builder(step.get("own")));
+        topology.connectProcessorAndStateStores(step.get("name").asText(), step.get("own").get("name").asText());
+      }
       if (step.has("lists")) {
-        topology.addStateStore(Telling.lists(step.get("lists").asText()), step.get("name").asText());
+        topology.addStateStore(Kept.lists(step.get("lists").asText()), step.get("name").asText());
       }
     }
-    connected.forEach((store, processors) -> topology.addStateStore(builder(store), processors.toArray(new String[0])));
+    connected.forEach((store, processors) -> topology.addStateStore(Kept.texts(store), processors.toArray(new String[0])));
     return topology;
   }
 
@@ -81,35 +78,9 @@ final class LowLevel {
     return sinks;
   }
 
-  private static StoreBuilder<KeyValueStore<String, String>> builder(String name) {
-    return Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), Serdes.String(), Serdes.String());
-  }
-
   private static String[] texts(JsonNode list) {
     List<String> texts = new ArrayList<>();
     list.forEach(text -> texts.add(text.asText()));
     return texts.toArray(new String[0]);
-  }
-
-  /** Puts each record into a store. */
-  private static final class Filling implements Processor<Object, Object, Void, Void> {
-    private final String name;
-    private KeyValueStore<String, String> store;
-
-    Filling(String name) {
-      this.name = name;
-    }
-
-    @Override
-    public void init(ProcessorContext<Void, Void> context) {
-      store = context.getStateStore(name);
-    }
-
-    @Override
-    public void process(Record<Object, Object> record) {
-      if (record.key() != null) {
-        store.put(Functions.text(record.key()), (String) record.value());
-      }
-    }
   }
 }

@@ -69,6 +69,7 @@ final class Run {
           now += passed;
         }
       }
+      outputs.putAll(built.observed());
       (LowLevel.is(steps) ? lowLevel.sinks() : built.sinks()).forEach(topic -> outputs.put(topic, output(driver, topic)));
     }
     return Map.of("describe", describe(), "outputs", outputs);
@@ -96,9 +97,10 @@ final class Run {
     return rows;
   }
 
-  private static Object shown(Object key) {
+  /** A key as data: of a windowed one [key, start, end]. */
+  static Object shown(Object key) {
     return key instanceof Windowed<?> windowed
-        ? List.of(shown(windowed.key()), windowed.window().start(), windowed.window().end())
+        ? List.of(shown(windowed.key()), windowed.window().start(), Functions.end(windowed))
         : key;
   }
 

@@ -1,11 +1,10 @@
 package hindstream.differential;
 
-import static org.apache.kafka.streams.kstream.Suppressed.BufferConfig.maxRecords;
-import static org.apache.kafka.streams.kstream.Suppressed.untilTimeLimit;
-
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -15,7 +14,6 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.regex.Pattern;
-import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -23,8 +21,10 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.ForeachAction;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
@@ -35,7 +35,6 @@ import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Reducer;
 import org.apache.kafka.streams.kstream.StreamJoined;
-import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
@@ -52,6 +51,7 @@ final class TopologyOfProgram {
   private final List<Object> made = new ArrayList<>();
   private final Set<String> sinks = new LinkedHashSet<>();
   private final Set<String> stores = new HashSet<>();
+  private final Map<String, List<List<Object>>> observed = new HashMap<>();
   private final JsonNode steps;
 
   TopologyOfProgram(JsonNode steps) {
@@ -71,6 +71,17 @@ final class TopologyOfProgram {
     return sinks;
   }
 
+  /** What peek and foreach have been shown, by step. */
+  Map<String, List<List<Object>>> observed() {
+    return observed;
+  }
+
+  private ForeachAction<Object, Object> observing() {
+    String name = "seen" + made.size();
+    return (key, value) ->
+        observed.computeIfAbsent(name, step -> new ArrayList<>()).add(Arrays.asList(Run.shown(key), value));
+  }
+
   private Object made(JsonNode step) {
     return switch (step.get("op").asText()) {
       case "stream" -> streamOf(step);
@@ -80,7 +91,7 @@ final class TopologyOfProgram {
       case "transform_values", "to_stream", "suppress", "suppress_windows", "group_by", "table_join", "foreign_key_join" -> ofTable(step);
       case "to" -> sink(step);
       case "to_one_of" -> sinkOfEach(step);
-      case "windowed" -> WindowedSteps.aggregated(stream(step, "of").groupByKey(), step);
+      case "windowed" -> WindowedSteps.aggregated(grouped(step), step);
       case "cogroup", "cogroup_windowed" ->
           CogroupSteps.aggregated(
               stream(step, "of").groupByKey(), step.has("with") ? stream(step, "with").groupByKey() : null, step);
@@ -143,6 +154,9 @@ final class TopologyOfProgram {
     if (op.equals("map_values")) {
       return stream.mapValues(suffixing(step));
     }
+    if (step.has("keyed")) {
+      return stream.filter((key, value) -> key != null);
+    }
     int modulus = step.get("modulus").asInt();
     int rest = step.get("rest").asInt();
     return op.equals("filter_not")
@@ -156,15 +170,9 @@ final class TopologyOfProgram {
     KTable<Object, Object> table = table(step, "of");
     switch (step.get("op").asText()) {
       case "to_stream":
-        return table.toStream();
-      case "suppress":
-        var buffer = Suppressed.BufferConfig.unbounded();
-        Duration limit = Duration.ofMillis(step.get("limit").asLong());
-        return step.has("most")
-            ? table.suppress(untilTimeLimit(limit, maxRecords(step.get("most").asLong()).emitEarlyWhenFull()))
-            : table.suppress(untilTimeLimit(limit, buffer));
-      case "suppress_windows":
-        return untilWindowsClose(table);
+        return step.has("shift") ? table.toStream(keyOrNone(step)) : table.toStream();
+      case "suppress", "suppress_windows":
+        return Buffers.suppressed(table, step);
       case "transform_values":
         String suffix = step.get("suffix").asText();
         if (step.hasNonNull("uses")) {
@@ -284,22 +292,37 @@ final class TopologyOfProgram {
         if (step.has("of_window")) {
           yield stream.selectKey((key, value) -> ((Windowed<?>) key).key());
         }
-        int shift = step.get("shift").asInt();
-        int none = step.path("none").asInt(-1);
-        yield stream.selectKey((key, value) -> Functions.keyOrNone(value, shift, none));
+        yield stream.selectKey(keyOrNone(step));
       }
+      case "map" -> {
+        KeyValueMapper<Object, Object, Object> key = keyOrNone(step);
+        ValueMapperWithKey<Object, Object, Object> value = suffixing(step);
+        yield stream.map((of, old) -> KeyValue.pair(key.apply(of, old), value.apply(of, old)));
+      }
+      case "peek" -> stream.peek(observing());
+      case "foreach" -> {
+        stream.foreach(observing());
+        yield null;
+      }
+      case "process_values" ->
+          stream.processValues(() -> new TellingOfValues(step), Named.as(step.get("name").asText()), used(step));
       case "merge" -> stream.merge(stream(step, "with"));
       case "repartition" -> stream.repartition();
       case "to_table" -> step.hasNonNull("store") ? stream.toTable(store(step)) : stream.toTable();
       case "split" -> splitting(stream, step);
       case "process" -> processed(stream, step);
       case "named" -> stream.mapValues(suffixing(step), Named.as(step.get("name").asText()));
-      case "aggregate" -> aggregated(stream.groupByKey(), step);
+      case "aggregate" -> aggregated(grouped(step), step);
       case "stream_join" -> streamJoin(stream, step);
-      case "stream_table_join" ->
-          step.get("how").asText().equals("inner")
-              ? stream.join(table(step, "with"), joiner(step))
-              : stream.leftJoin(table(step, "with"), joiner(step));
+      case "stream_table_join" -> {
+        Joined<Object, Object, Object> joined = Joined.with(null, null, null);
+        if (step.has("grace")) {
+          joined = joined.withGracePeriod(Duration.ofMillis(step.get("grace").asLong()));
+        }
+        yield step.get("how").asText().equals("inner")
+            ? stream.join(table(step, "with"), joiner(step), joined)
+            : stream.leftJoin(table(step, "with"), joiner(step), joined);
+      }
       case "global_join" -> globalJoin(stream, step);
       default -> throw new IllegalArgumentException("no such step: " + step);
     };
@@ -320,7 +343,11 @@ final class TopologyOfProgram {
   }
 
   private Object processed(KStream<Object, Object> stream, JsonNode step) {
-    Named named = Named.as(step.get("name").asText());
+    return stream.process(() -> new Telling(step), Named.as(step.get("name").asText()), used(step));
+  }
+
+  /** Adds the stores that a processor uses; their names. */
+  private String[] used(JsonNode step) {
     List<String> used = new ArrayList<>();
     if (step.hasNonNull("uses")) {
       used.add(withStore(step.get("uses").asText()));
@@ -329,17 +356,28 @@ final class TopologyOfProgram {
       used.add(step.get("table").asText());
     }
     if (step.hasNonNull("lists")) {
-      builder.addStateStore(Telling.lists(step.get("lists").asText()));
+      builder.addStateStore(Kept.lists(step.get("lists").asText()));
       used.add(step.get("lists").asText());
     }
-    return stream.process(() -> new Telling(step), named, used.toArray(new String[0]));
+    if (step.has("own")) {
+      builder.addStateStore(OwnStores.builder(step.get("own")));
+      used.add(step.get("own").get("name").asText());
+    }
+    if (step.hasNonNull("global")) {
+      String global = step.get("global").asText();
+      builder.addGlobalStore(
+          Kept.texts(global).withLoggingDisabled(),
+          "topic-" + global,
+          Consumed.with(new KeySerde(), new ValueSerde()),
+          () -> new Filling(global));
+    }
+    return used.toArray(new String[0]);
   }
 
   /** Adds a store for processors, if it is not there. */
   private String withStore(String name) {
     if (stores.add(name)) {
-      var supplier = Stores.inMemoryKeyValueStore(name);
-      builder.addStateStore(Stores.keyValueStoreBuilder(supplier, Serdes.String(), Serdes.String()));
+      builder.addStateStore(Kept.texts(name));
     }
     return name;
   }
@@ -358,20 +396,42 @@ final class TopologyOfProgram {
   }
 
   private Object streamJoin(KStream<Object, Object> stream, JsonNode step) {
-    long before = step.get("before").asLong();
-    long after = step.get("after").asLong();
-    JoinWindows windows =
-        JoinWindows.ofTimeDifferenceAndGrace(
-                Duration.ofMillis(Math.max(before, after)), Duration.ofMillis(step.get("grace").asLong()))
-            .before(Duration.ofMillis(before))
-            .after(Duration.ofMillis(after));
+    JoinWindows windows = joinWindows(step);
     KStream<Object, Object> other = stream(step, "with");
     StreamJoined<Object, Object, Object> joined = StreamJoined.with(new KeySerde(), new ValueSerde(), new ValueSerde());
+    if (step.has("stores")) {
+      Duration size = Duration.ofMillis(windows.beforeMs + windows.afterMs);
+      Duration kept = size.plusMillis(windows.gracePeriodMs());
+      joined =
+          joined
+              .withThisStoreSupplier(Stores.persistentWindowStore(step.get("stores").get(0).asText(), kept, size, true))
+              .withOtherStoreSupplier(
+                  Stores.persistentWindowStore(step.get("stores").get(1).asText(), kept, size, true));
+    }
     return switch (step.get("how").asText()) {
       case "inner" -> stream.join(other, joiner(step), windows, joined);
       case "left" -> stream.leftJoin(other, joiner(step), windows, joined);
       default -> stream.outerJoin(other, joiner(step), windows, joined);
     };
+  }
+
+  @SuppressWarnings("deprecation")
+  private static JoinWindows joinWindows(JsonNode step) {
+    Duration before = Duration.ofMillis(step.get("before").asLong());
+    Duration after = Duration.ofMillis(step.get("after").asLong());
+    Duration grace = Duration.ofMillis(step.get("grace").asLong());
+    Duration longer = before.compareTo(after) > 0 ? before : after;
+    JoinWindows windows =
+        step.path("at_once").asBoolean()
+            ? JoinWindows.of(longer).grace(grace)
+            : JoinWindows.ofTimeDifferenceAndGrace(longer, grace);
+    return windows.before(before).after(after);
+  }
+
+  private KGroupedStream<Object, Object> grouped(JsonNode step) {
+    KStream<Object, Object> stream = stream(step, "of");
+    int shift = step.path("by").asInt();
+    return step.has("by") ? stream.groupBy((key, value) -> Functions.key(value, shift)) : stream.groupByKey();
   }
 
   private Object aggregated(KGroupedStream<Object, Object> grouped, JsonNode step) {
@@ -430,6 +490,12 @@ final class TopologyOfProgram {
         : Materialized.as(store);
   }
 
+  private static KeyValueMapper<Object, Object, Object> keyOrNone(JsonNode step) {
+    int shift = step.get("shift").asInt();
+    int none = step.path("none").asInt(-1);
+    return (key, value) -> Functions.keyOrNone(value, shift, none);
+  }
+
   private static ValueJoiner<Object, Object, Object> joiner(JsonNode step) {
     return (left, right) -> Functions.checked(step, Functions.joined(left, right));
   }
@@ -458,11 +524,6 @@ final class TopologyOfProgram {
       }
       return Functions.suffixed(value, (step.has("with_key") ? Functions.keyText(key) : "") + suffix);
     };
-  }
-
-  @SuppressWarnings({"rawtypes", "unchecked"})
-  private static KTable<Object, Object> untilWindowsClose(KTable table) {
-    return table.suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()));
   }
 
   @SuppressWarnings("unchecked")

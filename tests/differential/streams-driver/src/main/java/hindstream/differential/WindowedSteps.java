@@ -2,6 +2,7 @@ package hindstream.differential;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
+import java.time.Instant;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.KGroupedStream;
@@ -12,6 +13,7 @@ import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.UnlimitedWindows;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.WindowStore;
@@ -23,6 +25,10 @@ final class WindowedSteps {
   /** A table with windowed keys. */
   static KTable<?, ?> aggregated(KGroupedStream<Object, Object> grouped, JsonNode step) {
     JsonNode windows = step.get("windows");
+    if (windows.get("kind").asText().equals("unlimited")) {
+      Instant start = Instant.ofEpochMilli(windows.get("start").asLong());
+      return ofTime(grouped.windowedBy(UnlimitedWindows.of().startOn(start)), step);
+    }
     Duration grace = duration(windows, "grace");
     return switch (windows.get("kind").asText()) {
       case "time" ->
@@ -41,7 +47,9 @@ final class WindowedSteps {
   }
 
   private static KTable<?, ?> ofTime(TimeWindowedKStream<Object, Object> windowed, JsonNode step) {
-    windowed = windowed.emitStrategy(strategy(step));
+    if (!step.get("windows").get("kind").asText().equals("unlimited")) { // which have no strategy
+      windowed = windowed.emitStrategy(strategy(step));
+    }
     boolean kept = step.hasNonNull("store");
     return switch (step.get("function").asText()) {
       case "count" ->
