@@ -23,6 +23,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from hindstream.airflow.approval import approval
 from hindstream.airflow.arguments import Given, id_of
 from hindstream.airflow.runner import Runner
+from hindstream.airflow.step import HindstreamStepOperator
 from statelib.calls import function_checked
 
 if TYPE_CHECKING:
@@ -75,13 +76,15 @@ def migration_dag(
         params={"stores": param},
         doc_md=_DOC.format(job=job, steps=" → ".join(STEPS)),
     ) as dag:
-        steps = _Steps(Runner(**arguments.of_operators(job, conn_id, config)))
+        of_job = arguments.of_operators(job, conn_id, config)
+        steps = _Steps(Runner(**of_job))
         approve = approval("Migrate {{ params.stores | join(', ') }}?", "ti.xcom_pull(task_ids='plan')['text']")
         tasks: dict[str, Any] = {
             name: task(task_id=name, multiple_outputs=False)(getattr(steps, name))()
             for name in STEPS
-            if name != "approve"
+            if name not in {"approve", "restore"}
         }
+        tasks["restore"] = HindstreamStepOperator(task_id="restore", step=steps.restore, **of_job)
         chain(*({**tasks, "approve": approve}[name] for name in STEPS))
         # Not after the release: were it the only leaf, it would make a failed run a success.
         roll_back = task(task_id="roll_back", trigger_rule="one_failed")(steps.roll_back)()
@@ -149,8 +152,11 @@ class _Steps:
 
         def do(job: Job, settings: Settings) -> int:
             from hindstream.spark.migration import migrate  # noqa: PLC0415
+            from hindstream.spark.phases import report  # noqa: PLC0415
 
-            return migrate.restore(job, settings, _stores()).commit
+            made = migrate.restore(job, settings, _stores())
+            report.write(job, settings, made.run_id)
+            return made.commit
 
         return int(self._runner.call(do))
 

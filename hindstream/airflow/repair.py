@@ -187,12 +187,14 @@ class HindstreamRepairOperator(HindstreamOperator):
         """The id of the run that the repair is."""
 
         def publish(job: Job, settings: Settings) -> str:
-            from hindstream.trials.repairs import publish_repair  # noqa: PLC0415 - parsing a DAG file must stay quick
+            from hindstream.spark.phases import report  # noqa: PLC0415 - parsing a DAG file must stay quick
+            from hindstream.trials.repairs import publish_repair  # noqa: PLC0415
             from hindstream.trials.sentences import repaired_told  # noqa: PLC0415
 
             done = publish_repair(job, self.fork, settings, end_ms=_time_of("end", self.end))
             _log.info("%s", repaired_told(done))
             tell(context, self.sinks, published_topics(job, settings, done.commit.run_id))
+            report.write(job, settings, done.commit.run_id)
             return done.commit.run_id
 
         return str(self._call(publish, lambda run_id: run_id))

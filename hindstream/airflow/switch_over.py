@@ -45,6 +45,7 @@ from hindstream.airflow.approval import approval
 from hindstream.airflow.archive import copy_topics
 from hindstream.airflow.arguments import Given, id_of
 from hindstream.airflow.runner import Runner, located
+from hindstream.airflow.step import HindstreamStepOperator
 from statelib.calls import function_checked
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
@@ -69,6 +70,9 @@ SWITCH = ("stop_old", "wait_for_stop", "archive_rest", "switch", "start_new", "w
 
 _DOC = """Lets a new version of a live application take its place: {steps}. {asks}A task that has failed may be
 cleared: it goes on. If the switch-over fails before `start_new`, `start_old` starts the old application again."""
+
+_MAKE_RUNS = ("replay", "switch")
+"""Of these, those that replay, whose runs have reports."""
 
 _STOPS_WITHIN = timedelta(hours=1)
 
@@ -151,8 +155,9 @@ def switch_over_dag(
         tags=tags,
         doc_md=_DOC.format(steps=" → ".join(names), asks=asks),
     ) as dag:
+        of_job = arguments.of_operators(job, conn_id, config)
         steps = _Steps(
-            Runner(**arguments.of_operators(job, conn_id, config)),
+            Runner(**of_job),
             job,
             archive,
             switch,
@@ -161,15 +166,17 @@ def switch_over_dag(
         )
         waiting: dict[str, Any] = {"mode": "reschedule", "poke_interval": poke_interval.total_seconds()}
 
-        def step(name: str) -> Any:
-            return task(task_id=name, multiple_outputs=False)(getattr(steps, name))
+        def step(name: str, **given: Any) -> Any:
+            if name in _MAKE_RUNS:
+                return HindstreamStepOperator(task_id=name, step=getattr(steps, name), step_kwargs=given, **of_job)
+            return task(task_id=name, multiple_outputs=False)(getattr(steps, name))(**given)
 
-        first = [step(name)() for name in beside[: 3 if has_shadow else 2]]
+        first = [step(name) for name in beside[: 3 if has_shadow else 2]]
         if start_shadow is not None and stop_shadow is not None:
             shadow = [
                 _command("start_shadow", start_shadow),
                 task.sensor(task_id="catch_up", **waiting)(steps.catch_up)(max_lag, _ms(observe)),
-                step("compare")(by=by, tolerance=tolerance, ignore=list(ignore)),
+                step("compare", by=by, tolerance=tolerance, ignore=list(ignore)),
                 approval(
                     "{{ ti.xcom_pull(task_ids='compare')['subject'] }}", "ti.xcom_pull(task_ids='compare')['text']"
                 ),
@@ -181,7 +188,7 @@ def switch_over_dag(
             _command("stop_old", stop_old),
             task.sensor(task_id="wait_for_stop", timeout=stops_within, **waiting)(steps.wait_for_stop)(),
             task(task_id="archive_rest")(steps.archive)(),
-            step("switch")(new_state_dir),
+            step("switch", new_state_dir=new_state_dir),
         ]
         start = _command("start_new", start_new)
         chain(*first, *second, start, task.sensor(task_id="wait_for_start", **waiting)(steps.wait_for_start)(max_lag))

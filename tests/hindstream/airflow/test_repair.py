@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hindstream
+from hindstream.report.layout import report_path
 from statelib.commits import CommitLog
 from statelib.commits.forks import forks_of
 from statelib.errors.kinds import ConfigurationError
@@ -142,6 +143,8 @@ def test_behind_an_approval_the_job_is_as_if_it_had_never_been_wrong(folder: Pat
         head = CommitLog(repaired[name].job.warehouse, "counting").head()
         assert head is not None
         assert (head.commit, head.repaired_by is not None) == (5, True)
+        report = Path(repaired[name].job.warehouse.uri(report_path("counting", head.run_id)))
+        assert head.run_id in report.read_text(), "where the task's button leads"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from hindstream import open_state
 from hindstream.airflow import embedded
 from hindstream.airflow.migration import STEPS
 from hindstream.airflow.replay import PHASES, RUN
+from hindstream.report.layout import report_path
 from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, Runs, published_through, read_hold
 from tests.docs.blocks import Typed, parts, section
@@ -90,6 +91,10 @@ class Scheduler(Standalone):
 
     def xcom(self, dag_id: str, task_id: str) -> Any:
         return self._api(f"dags/{dag_id}/dagRuns/first-try/taskInstances/{task_id}/xcomEntries/return_value")["value"]
+
+    def links(self, dag_id: str, task_id: str) -> Any:
+        """Where the buttons of a task lead."""
+        return self._api(f"dags/{dag_id}/dagRuns/first-try/taskInstances/{task_id}/links")["extra_links"]
 
     def log_of(self, dag_id: str, task_id: str) -> str:
         """The log of a task's newest try."""
@@ -181,6 +186,10 @@ def test_approved_it_is_done(scheduler: Scheduler, refused: dict[str, str]) -> N
     warehouse = open_warehouse(make_settings(place))
     assert (CommitLog(warehouse, "rates").head_number(), read_hold(warehouse, "rates")) == (2, None)
     assert scheduler.xcom("migrate-rates", "set_compaction_lag") == {"rates": 86_400_000 + 300_000}  # a day more
+    made = CommitLog(warehouse, "rates").read(scheduler.xcom("migrate-rates", "restore"))
+    link = f"/plugin/hindstream_run#{report_path('rates', made.run_id)}"
+    assert scheduler.links("migrate-rates", "restore")["Run report"].endswith(link)
+    assert made.run_id in (place / "warehouse" / report_path("rates", made.run_id)).read_text()
     compared = scheduler.xcom("migrate-rates", "verify")
     assert sum(part["equal"] for part in compared) == 5
     assert [part["differences"] for part in compared] == [0, 0]
