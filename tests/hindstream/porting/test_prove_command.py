@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,9 @@ import pytest
 from hindstream.cli.main import main
 from tests.conftest import ROOT
 from tests.hindstream.porting.conftest import archive_topic
+from tests.kafka.maven import build, with_kafka
+
+OLD_APP = Path(__file__).with_name("old-app")
 
 JOBS = """
 import pyarrow as pa
@@ -43,6 +47,18 @@ def readings(more):
     builder.stream("readings").map_values({"n": "n", **more}).to("out")
     return Job("json", builder.build())
 
+def counted(below):
+    builder = StreamsBuilder("counted")
+    flights = builder.stream("flights").filter(pc.field("value") < below)
+    flights.group_by_key().count().to_stream().to("out")
+    return Job("counted", builder.build())
+
+def right_count():
+    return counted(10)
+
+def wrong_count():
+    return counted(9)
+
 def whole():
     return readings({"more": per_record(lambda value: 1, pa.int64(), "value")})
 
@@ -58,9 +74,11 @@ def prove(classes, libraries, cache, warehouse, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
 
-    def call(job: str, topology: str, *options: str, code: int = 0) -> str:
-        place = ["--jar", str(classes), "--class-path", f"{libraries}/*", "--warehouse", warehouse.uri("")]
-        command = ["prove", f"job.py:{job}", "--topology", f"hindstream.ports.Ports::{topology}", *place, *options]
+    def call(job: str, topology: str, *options: str, code: int = 0, built: Path | None = None) -> str:
+        jar, others = (classes, libraries) if built is None else (built / "classes", built / "lib")
+        place = ["--jar", str(jar), "--class-path", f"{others}/*", "--warehouse", warehouse.uri("")]
+        of_class = "hindstream.ports.Ports" if built is None else "hindstream.old.App"
+        command = ["prove", f"job.py:{job}", "--topology", f"{of_class}::{topology}", *place, *options]
         monkeypatch.setattr(sys, "argv", ["hindstream", *command])
         with pytest.raises(SystemExit) as end:
             main()
@@ -130,3 +148,15 @@ def test_what_cannot_be_proved_is_told(job, topology, options, code, told, prove
     out = prove(job, topology, *options, code=code)
     assert "Traceback" not in out
     assert [words for words in told if words not in out] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["2.8.2", "3.1.2", "3.9.1", "4.3.0", "4.4.0"])
+def test_versions_of_kafka_streams_that_were_tried(version: str, prove) -> None:
+    """Those that docs/prove.md names."""
+    page = (ROOT / "docs" / "prove.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert version in page[page.index("Kafka Streams 2.8 and later work") :].partition("were tried")[0]
+    built = build(with_kafka(OLD_APP, version))
+    assert f"(Kafka Streams {version})" in (out := prove("right_count", "counted", built=built))
+    assert "out is equal" in out
+    assert "The smallest input that shows it: 1 record\n" in prove("wrong_count", "counted", built=built, code=1)
