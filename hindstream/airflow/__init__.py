@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from hindstream.airflow.hook import HindstreamHook
     from hindstream.airflow.maintenance import maintenance_dag
     from hindstream.airflow.migration import migration_dag
-    from hindstream.airflow.operators import (
+    from hindstream.airflow.operators import HindstreamPlanOperator, HindstreamRunOperator
+    from hindstream.airflow.phases import (
         HindstreamAuditOperator,
         HindstreamCommitOperator,
         HindstreamMaintainOperator,
-        HindstreamPlanOperator,
         HindstreamPublishOperator,
         HindstreamReplayOperator,
         HindstreamReportOperator,
-        HindstreamRunOperator,
     )
     from hindstream.airflow.repair import HindstreamRepairOperator, repair_dag, repair_task_group
     from hindstream.airflow.replay import replay_dag, replay_task_group
@@ -60,14 +59,14 @@ if not TYPE_CHECKING:
         __name__,
         {
             "HindstreamArchiveOperator": "hindstream.airflow.archive:HindstreamArchiveOperator",
-            "HindstreamAuditOperator": "hindstream.airflow.operators:HindstreamAuditOperator",
-            "HindstreamCommitOperator": "hindstream.airflow.operators:HindstreamCommitOperator",
-            "HindstreamMaintainOperator": "hindstream.airflow.operators:HindstreamMaintainOperator",
+            "HindstreamAuditOperator": "hindstream.airflow.phases:HindstreamAuditOperator",
+            "HindstreamCommitOperator": "hindstream.airflow.phases:HindstreamCommitOperator",
+            "HindstreamMaintainOperator": "hindstream.airflow.phases:HindstreamMaintainOperator",
             "HindstreamPlanOperator": "hindstream.airflow.operators:HindstreamPlanOperator",
-            "HindstreamPublishOperator": "hindstream.airflow.operators:HindstreamPublishOperator",
+            "HindstreamPublishOperator": "hindstream.airflow.phases:HindstreamPublishOperator",
             "HindstreamRepairOperator": "hindstream.airflow.repair:HindstreamRepairOperator",
-            "HindstreamReplayOperator": "hindstream.airflow.operators:HindstreamReplayOperator",
-            "HindstreamReportOperator": "hindstream.airflow.operators:HindstreamReportOperator",
+            "HindstreamReplayOperator": "hindstream.airflow.phases:HindstreamReplayOperator",
+            "HindstreamReportOperator": "hindstream.airflow.phases:HindstreamReportOperator",
             "HindstreamRunOperator": "hindstream.airflow.operators:HindstreamRunOperator",
             "HindstreamHook": "hindstream.airflow.hook:HindstreamHook",
             "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG
 
 from hindstream.airflow.arguments import Given, id_of
-from hindstream.airflow.operators import HindstreamMaintainOperator
+from hindstream.airflow.phases import HindstreamMaintainOperator
 from statelib.calls import function_checked
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Operators of Airflow that do a phase of a run each, or all of them: `replay_dag` and `replay_task_group` use them.
+"""Operators of Airflow: what all have in common, and those that begin a slice. Those of the phases behind: `phases`.
 
 ::
 
@@ -30,8 +30,7 @@ from hindstream.airflow.intervals import (
     interval_of,
 )
 from hindstream.airflow.links import DataDocsLink, RunReportLink, pages
-from hindstream.airflow.runner import Runner, located
-from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode, connected_cluster
+from hindstream.airflow.runner import Runner
 from statelib.errors.kinds import HindstreamError
 from statelib.settings.value_sources import TASK_ARGUMENTS
 
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from hindstream.spark.phases.pipeline import SliceResult
-    from hindstream.spark.submission.cluster import Cluster
-    from hindstream.spark.submission.follow import Submitted
     from statelib.commits import NothingToDo
     from statelib.documents.plans import Plan
     from statelib.job.job import Job
@@ -181,7 +178,7 @@ class HindstreamPlanOperator(_SliceOperator, SkipMixin):
 
     def execute(self, context: Context) -> str | None:
         """The id of the run."""
-        run_id: str | None = getattr(self._of_slice(context, _phase("plan")), "run_id", None)
+        run_id: str | None = getattr(self._of_slice(context, phase("plan")), "run_id", None)
         if run_id is None:
             following = context["task"].get_direct_relatives(upstream=False)
             self.skip(context["ti"], [task for task in following if not task.is_teardown])
@@ -222,168 +219,9 @@ class HindstreamRunOperator(_SliceOperator):
         return self.run_id
 
 
-class _PhaseOperator(HindstreamOperator):
-    """A phase behind the plan.
+def phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], Any]:
+    """Does the phase of that name, of a run or the newest."""
 
-    Args:
-        run_id: The run, as `HindstreamPlanOperator` gives it; None: the newest.
-        kwargs: As for `HindstreamOperator`.
-    """
-
-    template_fields: Collection[str] = (*HindstreamOperator.template_fields, "run_id")
-    phase: ClassVar[str]
-
-    def __init__(self, *, run_id: Any = None, do_xcom_push: bool = False, **kwargs: Any) -> None:
-        super().__init__(do_xcom_push=do_xcom_push, **kwargs)
-        self.run_id = run_id
-
-    def execute(self, context: Context) -> None:
-        """Does the phase."""
-        do = _phase(self.phase, self.run_id)
-
-        def do_and_tell(job: Job, settings: Settings) -> None:
-            do(job, settings)
-            self._tell(context, job, settings)
-
-        self._call(do_and_tell, lambda _: self.run_id)
-
-    def _tell(self, context: Context, job: Job, settings: Settings) -> None:
-        """What Airflow has to know of assets."""
-
-
-class _SparkPhaseOperator(_PhaseOperator):
-    """A phase that works on Spark.
-
-    Args:
-        mode: ``in-process``: the task is Spark's driver. ``spark-submit``: the driver is submitted. Where it runs on
-            the cluster, no worker's slot is held while it is at work, and a retry finds it again.
-        spark_conn_id: The connection to the cluster, of the type ``spark``.
-        spark_submit: Options of spark-submit, by the names that the operator of Airflow's Spark provider has for them.
-        kwargs: As for `HindstreamOperator`, and ``run_id``.
-    """
-
-    template_fields: Collection[str] = (*_PhaseOperator.template_fields, "spark_conn_id", "spark_submit")
-    template_fields_renderers: ClassVar[dict[str, str]] = {"settings": "json", "spark_submit": "json"}
-
-    def __init__(
-        self,
-        *,
-        mode: str = "in-process",
-        spark_conn_id: str = DEFAULT_CONNECTION,
-        spark_submit: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        check_mode(mode, spark_submit, f"{type(self).__name__}({self.task_id!r})")
-        self.mode = mode
-        self.spark_conn_id = spark_conn_id
-        self.spark_submit = spark_submit or {}
-
-    def execute(self, context: Context) -> None:
-        """Does the phase, or submits it and waits.
-
-        Raises:
-            TaskDeferred: It is at work on the cluster.
-        """
-        if self.mode == "in-process":
-            super().execute(context)
-            return
-        cluster, options = connected_cluster(self.spark_conn_id, self.spark_submit)
-        application = self._call(
-            lambda job, settings: self._attached(context, job, settings, cluster, options), lambda _: self.run_id
-        )
-        if application is not None:
-            from hindstream.airflow.trigger import SparkApplicationTrigger  # noqa: PLC0415 - parsing must stay quick
-
-            waits = SparkApplicationTrigger.of(cluster, application)
-            self.defer(trigger=waits, method_name=self.resume.__name__, timeout=self.execution_timeout)
-
-    def resume(self, context: Context, event: str) -> None:
-        """The application has ended; the run's documents say whether the phase is done."""
-        cluster, options = connected_cluster(self.spark_conn_id, self.spark_submit)
-
-        def check_and_tell(job: Job, settings: Settings) -> None:
-            self._submitted(job, settings, cluster, options).check(event)
-            self._tell(context, job, settings)
-
-        self._call(check_and_tell, lambda _: self.run_id)
-
-    def _attached(
-        self, context: Context, job: Job, settings: Settings, cluster: Cluster, options: dict[str, Any]
-    ) -> str | None:
-        """The application to wait for; None: the phase is done."""
-        application = self._submitted(job, settings, cluster, options).attach_or_submit()
-        if application is None:
-            self._tell(context, job, settings)
-        return application
-
-    def _submitted(self, job: Job, settings: Settings, cluster: Cluster, options: dict[str, Any]) -> Submitted:
-        from hindstream.spark.submission.follow import Submitted  # noqa: PLC0415 - parsing a DAG file must stay quick
-
-        return Submitted(located(self.job), job, settings, self.run_id, self.phase, cluster, options)
-
-
-class HindstreamReplayOperator(_SparkPhaseOperator):
-    """Replays the slice on Spark, and stages what it gives. Sources are inputs in OpenLineage."""
-
-    phase = "replay"
-
-    def _tell(self, context: Context, job: Job, settings: Settings) -> None:  # noqa: ARG002
-        tell_sources(self, job, settings)
-
-
-class HindstreamAuditOperator(_SparkPhaseOperator):
-    """Audits what was staged, by Great Expectations; fails if it does not hold what the job expects."""
-
-    phase = "audit"
-
-
-class HindstreamCommitOperator(_PhaseOperator):
-    """Commits the run: from now on it counts."""
-
-    phase = "commit"
-
-
-class HindstreamPublishOperator(_PhaseOperator):
-    """Adds what was committed to the sinks, and has Airflow make an event of the asset of each."""
-
-    phase = "publish"
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.sinks = alias_as_outlet(self)
-
-    def _tell(self, context: Context, job: Job, settings: Settings) -> None:
-        tell(context, self.sinks, published_topics(job, settings, self.run_id))
-
-
-class HindstreamMaintainOperator(_PhaseOperator):
-    """Expires old state, removes what dead runs have left, merges small files."""
-
-    phase = "maintain"
-
-
-class HindstreamReportOperator(_PhaseOperator):
-    """Writes the report of the run, and that of the job."""
-
-    phase = "report"
-
-
-PHASES: dict[str, type[_PhaseOperator]] = {
-    operator.phase: operator
-    for operator in (
-        HindstreamReplayOperator,
-        HindstreamAuditOperator,
-        HindstreamCommitOperator,
-        HindstreamPublishOperator,
-        HindstreamMaintainOperator,
-        HindstreamReportOperator,
-    )
-}
-"""The phases behind the plan, in order."""
-
-
-def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], Any]:
     def run(job: Job, settings: Settings) -> Any:
         return importlib.import_module(f"hindstream.spark.phases.{name}").run(job, settings, run_id)
 

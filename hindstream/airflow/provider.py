@@ -23,6 +23,7 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": _INTEGRATION,
                 "python-modules": [
                     "hindstream.airflow.operators",
+                    "hindstream.airflow.phases",
                     "hindstream.airflow.archive",
                     "hindstream.airflow.repair",
                 ],

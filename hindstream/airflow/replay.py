@@ -36,7 +36,7 @@ from hindstream.airflow.operators import (
     HindstreamPlanOperator,
     HindstreamRunOperator,
 )
-from hindstream.airflow.operators import PHASES as BEHIND_PLAN
+from hindstream.airflow.phases import PHASES as BEHIND_PLAN
 from hindstream.airflow.spark import DEFAULT_CONNECTION, check_mode
 from statelib.calls import function_checked
 from statelib.errors.kinds import ConfigurationError

@@ -113,12 +113,42 @@ class Cluster:
             return self._of_yarn(application)
         return self._of_kubernetes(application)
 
+    def stop(self, application: str) -> None:
+        """Has the cluster end an application; nothing, if it has ended. It may go on for some seconds.
+
+        Raises:
+            OSError: The cluster does not answer, or refuses.
+        """
+        if self.kind == "standalone":
+            self._stop_on_standalone(application)
+        elif self.kind == "yarn":
+            _read(f"{self._of_resource_manager(application)}/state", "PUT", {"state": "KILLED"})
+        else:
+            self._spark_submit("--kill", application)
+
+    def _stop_on_standalone(self, application: str) -> None:
+        error: OSError = OSError(f"{self.master} names no master")
+        for server in self._rest_servers():
+            try:
+                said = _read(f"{server}/kill/{application}", "POST")
+            except OSError as failed:
+                error = failed
+                continue
+            if said.get("success"):
+                return
+            error = OSError(str(said.get("message")))
+        if self.status(application).state in {"active", "unclear"}:
+            raise error
+
+    def _rest_servers(self) -> list[str]:
+        hosts = [urlsplit(f"//{address}").hostname for address in self.master.removeprefix("spark://").split(",")]
+        return [f"{self.rest_scheme}://{host}:{self.rest_port}/v1/submissions" for host in hosts]
+
     def _of_standalone(self, application: str) -> Status:
         error: OSError = OSError(f"{self.master} names no master")
-        for address in self.master.removeprefix("spark://").split(","):
-            host = urlsplit(f"//{address}").hostname
+        for server in self._rest_servers():
             try:
-                said = _read(f"{self.rest_scheme}://{host}:{self.rest_port}/v1/submissions/status/{application}")
+                said = _read(f"{server}/status/{application}")
             except OSError as failed:  # one that is gone
                 error = failed
                 continue
@@ -132,25 +162,34 @@ class Cluster:
         raise error
 
     def _of_yarn(self, application: str) -> Status:
-        said = _read(f"{str(self.resource_manager).rstrip('/')}/ws/v1/cluster/apps/{application}").get("app", {})
+        said = _read(self._of_resource_manager(application)).get("app", {})
         state = said.get("state")
         return _status(said.get("finalStatus") if state == "FINISHED" else state, str(said.get("diagnostics") or ""))
 
+    def _of_resource_manager(self, application: str) -> str:
+        return f"{str(self.resource_manager).rstrip('/')}/ws/v1/cluster/apps/{application}"
+
     def _of_kubernetes(self, application: str) -> Status:
+        said = self._spark_submit("--status", application)
+        if found := _PHASE.findall(said):
+            return _status(found[-1].upper(), "")
+        if _NO_POD.search(said):
+            return _status(None, "")
+        raise OSError(f"spark-submit --status does not tell: {last_error(said.splitlines())}")
+
+    def _spark_submit(self, what: str, application: str) -> str:
         conf = [word for name, value in self.conf.items() for word in ("--conf", f"{name}={value}")]
-        command = [self.binary, "--master", self.master, *conf, "--status", application]
+        command = [self.binary, "--master", self.master, *conf, what, application]
         try:
             done = subprocess.run(  # noqa: S603 - the user's own
                 command, capture_output=True, text=True, errors="replace", check=False, timeout=10 * _WITHIN_S
             )
         except subprocess.TimeoutExpired as error:
-            raise TimeoutError(f"spark-submit --status has not ended in {10 * _WITHIN_S} s") from error
+            raise TimeoutError(f"spark-submit {what} has not ended in {10 * _WITHIN_S} s") from error
         said = done.stdout + done.stderr
-        if found := _PHASE.findall(said):
-            return _status(found[-1].upper(), "")
-        if _NO_POD.search(said):
-            return _status(None, "")
-        raise OSError(f"spark-submit --status ended with code {done.returncode}: {last_error(said.splitlines())}")
+        if done.returncode and not _PHASE.search(said) and not _NO_POD.search(said):
+            raise OSError(f"spark-submit {what} ended with code {done.returncode}: {last_error(said.splitlines())}")
+        return said
 
 
 def conf_to_ask(conf: Mapping[str, object]) -> dict[str, str]:
@@ -176,9 +215,11 @@ def _status(state: str | None, more: str) -> Status:
     return Status("succeeded" if state in _SUCCEEDED else "failed", said)
 
 
-def _read(url: str) -> dict[str, Any]:
+def _read(url: str, method: str = "GET", given: object = None) -> dict[str, Any]:
+    body = None if given is None else json.dumps(given).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method=method)  # noqa: S310
     try:
-        with urllib.request.urlopen(url, timeout=_WITHIN_S) as answer:  # noqa: S310 - http(s), of the connection
+        with urllib.request.urlopen(request, timeout=_WITHIN_S) as answer:  # noqa: S310 - http(s), of the connection
             found: dict[str, Any] = json.load(answer)
             return found
     except (HTTPException, ValueError) as error:  # a server that is just being ended

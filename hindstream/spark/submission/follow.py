@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,14 @@ from hindstream.runs import find_replay, now_ms, open_warehouse
 from hindstream.spark.phases import audit as phases_audit
 from hindstream.spark.submission.cluster import last_error
 from hindstream.spark.submission.command import environment, submit_command
-from hindstream.spark.submission.record import Submission, Submissions
+from hindstream.spark.submission.record import Submission, SubmissionEnd, Submissions
+from hindstream.spark.submission.running import Running
 from hindstream.spark.submission.same_code import code_of
 from statelib.commits import Runs, read_staged
-from statelib.errors.kinds import ConfigurationError, HindstreamError, RetryableError
+from statelib.errors.kinds import HindstreamError, RetryableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from hindstream.spark.submission.cluster import Cluster
     from statelib.job.job import Job
@@ -48,6 +48,7 @@ class Submitted:
         phase: ``replay`` or ``audit``.
         cluster: Where it is submitted.
         options: See `hindstream.spark.submission.command.OPTIONS`.
+        running: The call of spark-submit, once there is one.
     """
 
     reference: str
@@ -57,25 +58,61 @@ class Submitted:
     phase: str
     cluster: Cluster
     options: Mapping[str, Any] = field(default_factory=dict)
+    running: Running = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", Running(self.cluster))
 
     def attach_or_submit(self) -> str | None:
         """The id of the application to wait for; None: the phase is done.
 
-        One that is at work is found again. One that is not known yet, since whoever has submitted it was killed, is
-        overtaken by another. Where the driver is in the process of spark-submit, this waits for it.
+        One that is at work is found again, unless it was submitted with other code: then it is stopped. One that is not
+        known yet, since whoever has submitted it was killed, is overtaken by another. Where the driver is in the
+        process of spark-submit, this waits for it.
 
         Raises:
             HindstreamError: See `check`; the run is not there; spark-submit has failed.
         """
         if self.is_done:
             return None
-        newest = self._submissions.newest()
-        if newest is not None and newest.application is not None and newest.master == self.cluster.master:
-            status = self._status(newest.application)
-            if status in {"active", "unclear"}:
+        newest = self._newest_here
+        if newest is not None and self._is_at_work(newest):
+            if newest.code is None or newest.code == code_of(self.reference):
                 _log.info("%s: %s of run %s goes on as %s", self.job.name, self.phase, self._run, newest.application)
                 return newest.application
+            _log.info("%s: %s has the job of another version, and is stopped", self.job.name, newest.application)
+            self.stop()
         return self._submit()
+
+    def submit_after_killed(self) -> str | None:
+        """As `attach_or_submit`, where the application has been killed, or has failed for a reason that passes.
+
+        Returns:
+            The id of another application; None: the phase is done, or nothing but `check` is in order.
+        """
+        newest = self._newest_here
+        if self.is_done or newest is None or self._is_at_work(newest):
+            return None
+        end = self._submissions.ended(newest.number)
+        is_final = end is not None and _kind_of(end) is not RetryableError
+        return None if is_final else self._submit()
+
+    def stop(self) -> None:
+        """Stops the application that is to be waited for, if there is one.
+
+        Raises:
+            RetryableError: The cluster does not answer, or refuses.
+        """
+        newest = self._newest_here
+        if newest is None or newest.application is None:
+            return
+        try:
+            self.cluster.stop(newest.application)
+        except OSError as error:
+            what = f"the driver cannot be stopped: {error}"
+            step = "stop it by hand: docs/airflow.md#stop-a-driver"
+            place = {"master": self.cluster.master, "application": newest.application}
+            raise RetryableError(what, **place, next_step=step) from error
 
     @property
     def is_done(self) -> bool:
@@ -108,7 +145,7 @@ class Submitted:
         end = None if newest is None else self._submissions.ended(newest.number)
         place = {"job": self.job.name, "run": self._run, "application": newest and newest.application}
         if end is not None:
-            raise _KINDS.get(end.exit_code, RetryableError)(end.message)
+            raise _kind_of(end)(end.message)
         what = f"the driver of the phase {self.phase} has ended before it was through: {said}"
         raise RetryableError(
             what, **place, next_step="run it again: what is done stays done; its log is at the cluster"
@@ -122,12 +159,20 @@ class Submitted:
     def _submissions(self) -> Submissions:
         return Submissions(open_warehouse(self.settings), self.job.name, self._run, self.phase)
 
-    def _status(self, application: str) -> str:
+    @property
+    def _newest_here(self) -> Submission | None:
+        newest = self._submissions.newest()
+        return newest if newest is not None and newest.master == self.cluster.master else None
+
+    def _is_at_work(self, submission: Submission) -> bool:
+        if submission.application is None:
+            return False
         try:
-            return self.cluster.status(application).state
+            return self.cluster.status(submission.application).state in {"active", "unclear"}
         except OSError as error:
             what = f"the cluster does not answer: {error}"
-            raise RetryableError(what, master=self.cluster.master, application=application) from error
+            place = {"master": self.cluster.master, "application": submission.application}
+            raise RetryableError(what, **place) from error
 
     def _submit(self) -> str | None:
         submissions = self._submissions
@@ -136,11 +181,12 @@ class Submitted:
         command = submit_command(self.cluster, self.options, self._arguments(claimed, name), name)
         lines: list[str] = []
         application: str | None = None
-        with self._started(command) as process:
+        with self.running.started(command, environment(self.options)) as process:
             for line in process.stdout or ():
                 lines = [*lines[1 - _LAST_LINES :], line.rstrip()]
                 _log.debug("spark-submit: %s", line.rstrip())
                 if application is None and (application := self.cluster.application_in(line)):
+                    self.running.application = application if self.cluster.is_elsewhere else None
                     submissions.accepted(claimed, application)
         code = process.returncode
         if not self.cluster.is_elsewhere:
@@ -152,21 +198,6 @@ class Submitted:
         _log.info("%s: %s of run %s is %s", self.job.name, self.phase, self._run, application)
         return application
 
-    def _started(self, command: Sequence[str]) -> subprocess.Popen[str]:
-        try:
-            return subprocess.Popen(  # noqa: S603 - the user's own program
-                command,
-                env=environment(self.options),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-            )
-        except OSError as error:
-            what = f"spark-submit cannot be started: {error.strerror}"
-            step = "install Spark's client, or name the program: spark-binary of the connection"
-            raise ConfigurationError(what, program=command[0], next_step=step) from error
-
     def _arguments(self, claimed: Submission, name: str) -> list[str]:
         given = self.settings.model_dump(mode="json", exclude_none=True)
         given["spark_conf"] = {"spark.app.name": name} | given["spark_conf"]
@@ -174,3 +205,7 @@ class Submitted:
             *("--job", self.reference, "--name", self.job.name, "--run", claimed.run_id, "--phase", claimed.phase),
             *("--number", str(claimed.number), "--settings", json.dumps(given)),
         ]
+
+
+def _kind_of(end: SubmissionEnd) -> type[HindstreamError]:
+    return _KINDS.get(end.exit_code, RetryableError)

@@ -230,7 +230,7 @@ def test_the_triggerer_is_killed_while_a_driver_is_at_work(tmp_path: Path) -> No
             subprocess.run([AIRFLOW, "dags", "unpause", "-y", "orders"], env=airflow.environ, check=True)
             subprocess.run([AIRFLOW, "dags", "trigger", "orders"], env=airflow.environ, check=True)
             airflow.wait(lambda: airflow.states("orders").get("replay") == "deferred")
-            triggerers = _triggerers(airflow.process.pid)
+            triggerers = triggerers_of(airflow.process.pid)
             assert triggerers
             for pid in triggerers:
                 os.kill(pid, signal.SIGKILL)
@@ -250,7 +250,7 @@ def test_the_triggerer_is_killed_while_a_driver_is_at_work(tmp_path: Path) -> No
     assert len(list((tmp_path / "127.0.0.2").glob("driver-*"))) == 2
 
 
-def _triggerers(standalone: int) -> list[int]:
+def triggerers_of(standalone: int) -> list[int]:
     """The processes of Airflow's triggerer in the session of `airflow standalone`."""
     command = ["ps", "-ww", "-o", "pid=,args=", "-s", str(standalone)]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -6,6 +6,7 @@ import json
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,6 @@ from hindstream.spark.submission.cluster import Cluster, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from hindstream.spark.submission.cluster import State
 
@@ -23,10 +23,11 @@ APP = "/ws/v1/cluster/apps/application_1412438797841_0001"
 
 
 class Answers(ThreadingHTTPServer):
-    """A server of JSON by path."""
+    """A server of JSON by path, which notes what it was given."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self.said: dict[str, Any] = {}
+        self.got: list[str] = []
         super().__init__((host, port), _Handler)
 
 
@@ -38,6 +39,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(404 if said is None else 200)
         self.end_headers()
         self.wfile.write(said if isinstance(said, bytes) else json.dumps(said).encode())
+
+    def do_POST(self) -> None:
+        self._do("POST")
+
+    def do_PUT(self) -> None:
+        self._do("PUT")
+
+    def _do(self, method: str) -> None:
+        given = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        self.server.got.append(f"{method} {self.path} {given}".rstrip())
+        self.do_GET()
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
         """Says nothing."""
@@ -175,3 +187,52 @@ def test_one_that_does_not_answer(answers: Answers) -> None:
 )
 def test_the_application_that_spark_submit_tells(master: str, line: str, application: str | None) -> None:
     assert Cluster(master, "cluster").application_in(line) == application
+
+
+KILL = "/v1/submissions/kill/driver-20261129174447-0000"
+
+
+@pytest.mark.parametrize(
+    ("killed", "driver"),
+    [
+        ({"success": True, "message": "Kill request for driver-20261129174447-0000 submitted"}, None),
+        ({"success": False, "message": "Driver d has already finished"}, {"success": True, "driverState": "FINISHED"}),
+        ({"success": False, "message": "Driver d does not exist"}, {"success": False}),
+    ],
+)
+def test_a_driver_of_a_standalone_cluster_is_stopped(answers: Answers, killed: object, driver: object) -> None:
+    """The first master of two is gone."""
+    answers.said |= {KILL: killed, DRIVER: driver}
+    cluster = Cluster("spark://127.0.0.9:7077,127.0.0.1:7077", "cluster", rest_port=answers.server_port)
+    cluster.stop("driver-20261129174447-0000")
+    assert answers.got == [f"POST {KILL}"]
+
+
+@pytest.mark.parametrize(
+    ("killed", "driver", "message"),
+    [
+        (None, None, "404"),
+        ({"success": False, "message": "not alive: RECOVERING"}, {"success": True, "driverState": "RUNNING"}, "RECOV"),
+    ],
+)
+def test_a_driver_that_cannot_be_stopped(answers: Answers, killed: object, driver: object, message: str) -> None:
+    answers.said |= {KILL: killed, DRIVER: driver}
+    cluster = Cluster("spark://127.0.0.1:7077", "cluster", rest_port=answers.server_port)
+    with pytest.raises(OSError, match=message):
+        cluster.stop("driver-20261129174447-0000")
+
+
+def test_an_application_of_yarn_is_stopped(answers: Answers) -> None:
+    answers.said[f"{APP}/state"] = {"state": "RUNNING"}
+    cluster = Cluster("yarn", "cluster", resource_manager=f"http://127.0.0.1:{answers.server_port}/")
+    cluster.stop("application_1412438797841_0001")
+    assert answers.got == [f'PUT {APP}/state {{"state": "KILLED"}}']
+
+
+def test_a_pod_is_stopped(tmp_path: Path) -> None:
+    cluster = on_kubernetes(tmp_path, "Application not found.")
+    program = Path(cluster.binary)
+    program.write_text(program.read_text().replace("--status", "--kill"))
+    cluster.stop("replays:a-driver")
+    with pytest.raises(OSError, match="--kill ended with code 2"):
+        cluster.stop("replays:another-driver")

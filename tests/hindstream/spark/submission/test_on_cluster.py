@@ -16,6 +16,7 @@ from tests.hindstream.spark.submission.world import (
     begun,
     check_followed,
     check_killed_submitter,
+    check_stopped,
     expected,
     made,
     until,
@@ -74,6 +75,11 @@ def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
     assert b"AWS_SECRET_ACCESS_KEY=of-the-lake" in environ
     os.kill(only_driver(), signal.SIGKILL)
     check_followed(world, first, world.ended(first), succeeded="FINISHED")
+
+
+@pytest.mark.long
+def test_a_driver_is_stopped(world: World) -> None:
+    check_stopped(world, succeeded="FINISHED")
 
 
 @pytest.mark.parametrize("step", [pytest.param(step, marks=pytest.mark.long) for step in STEPS])

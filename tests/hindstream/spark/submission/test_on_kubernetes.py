@@ -8,7 +8,14 @@ import pytest
 
 from tests.hindstream.spark.submission.kubernetes import has_program
 from tests.hindstream.spark.submission.kubernetes_replays import Replays, replays
-from tests.hindstream.spark.submission.world import STEPS, World, begun, check_followed, check_killed_submitter
+from tests.hindstream.spark.submission.world import (
+    STEPS,
+    World,
+    begun,
+    check_followed,
+    check_killed_submitter,
+    check_stopped,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +41,10 @@ def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
     cluster.node.kill(first.partition(":")[2])
     assert world.ended(first) == "FAILED"
     check_followed(world, first, "FAILED", succeeded="SUCCEEDED")
+
+
+def test_a_driver_is_stopped(world: World) -> None:
+    check_stopped(world, succeeded="SUCCEEDED")
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hindstream.spark.submission.world import World, begun, check_followed, until
+from tests.hindstream.spark.submission.world import World, begun, check_followed, check_stopped, until
 from tests.hindstream.spark.submission.yarn import Yarn, yarn
 
 if TYPE_CHECKING:
@@ -47,3 +47,7 @@ def test_a_driver_is_found_again_and_one_that_was_killed_is_followed_by_another(
     said = world.ended(first)
     assert said.startswith("FAILED")
     check_followed(world, first, said, succeeded="SUCCEEDED")
+
+
+def test_a_driver_is_stopped(tmp_path: Path, server: Yarn) -> None:
+    check_stopped(World(tmp_path, "yarn", server.port), succeeded="SUCCEEDED")

@@ -101,7 +101,8 @@ def begun(world: World) -> str:
 
 def check_followed(world: World, first: str, said: str, *, succeeded: str) -> None:
     """A driver that was killed, of which the cluster has ``said`` something, is followed by one that does the rest."""
-    with pytest.raises(RetryableError, match=re.escape(f"before it was through: {said}")):
+    killed = f"before it was through: {re.escape(said)}"
+    with pytest.raises(RetryableError, match=f"{killed}|SparkContext was shut down"):
         world.here.check(said)
     world.wait.unlink()
     second = world.submit()
@@ -112,6 +113,14 @@ def check_followed(world: World, first: str, said: str, *, succeeded: str) -> No
     assert world.staged.done_before == 2
     assert world.here.attach_or_submit() is None
     assert made(world.staged) == expected(world.folder / "alone")
+
+
+def check_stopped(world: World, *, succeeded: str) -> None:
+    """A driver is stopped through its cluster, and another one does the rest; what has ended is stopped in vain."""
+    first = begun(world)
+    world.here.stop()
+    check_followed(world, first, world.ended(first), succeeded=succeeded)
+    world.here.stop()
 
 
 def check_killed_submitter(world: World, step: str, *, succeeded: str) -> None:
