@@ -18,11 +18,28 @@ from statelib.columns.lists import parents_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_TWO_UNITS = r"[\x{10000}-\x{10FFFF}]"
+"""The characters that are two units in UTF-16."""
+
 
 def serialized_bytes(column: pa.Array) -> NDArray[np.int64]:
     """int64, the size of each value."""
     size = _size(column)
     return np.full(len(column), size, dtype=np.int64) if isinstance(size, int) else size
+
+
+def kafka_header_sizes(headers: pa.Array) -> NDArray[np.int64]:
+    """int64, what Kafka counts for the headers of each record that waits (``residentMemorySizeEstimate``).
+
+    That is the UTF-16 units of their keys and the bytes of their values.
+
+    Args:
+        headers: Lists of structs of a key and a value.
+    """
+    keys, values = pc.list_flatten(headers).flatten()
+    units = pc.add(pc.utf8_length(keys), pc.count_substring_regex(keys, _TWO_UNITS))
+    sizes = np.asarray(units).astype(np.int64) + serialized_bytes(values)
+    return np.bincount(parents_of(headers), weights=sizes, minlength=len(headers)).astype(np.int64)
 
 
 def _size(column: pa.Array) -> int | NDArray[np.int64]:

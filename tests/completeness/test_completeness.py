@@ -27,7 +27,6 @@ ARTIFACTS = ("kafka-streams", "kafka-streams-test-utils")
 BY_NAME_ALONE = {
     "AggregationWithHeaders": "aggregation",
     "Cancellable": "cancel",
-    "FixedKeyProcessor": "init",
     "KeyValueStore": "reverse_all reverse_range",
     "ProcessorContext": "application_id current_stream_time_ms record_metadata",
     "RecordMetadata": "offset partition topic",

@@ -143,10 +143,20 @@ def _leave_out(making: Making) -> None:
             step.pop("retention", None)  # Kafka takes what is cogrouped of a versioned table's stream for versioned
     parted = count > making.realms.count
     for number, step in enumerate(making.steps):
+        if step["op"] == "stream_table_join" and step.get("grace", -1) > _history_ms(making, step["with"]):
+            del step["grace"]
         if step["op"] == "to" and step["topic"].startswith("out") and (comes_back or parted):
             step["topic"] = f"out{number}"
         if count > 1:  # Kafka's driver has one stream time for all sub-topologies
             step.pop("tick", None)
+
+
+def _history_ms(making: Making, number: int) -> int:
+    """How far back a table that Kafka Streams takes for versioned can be asked; negative: it is not versioned."""
+    step = making.steps[number]
+    while step["op"] in {"filter", "filter_not"} and "store" not in step:
+        step = making.steps[step["of"]]
+    return int(step.get("retention", -1))
 
 
 def _by_wall_clock(making: Making) -> None:

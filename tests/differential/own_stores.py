@@ -118,12 +118,12 @@ def _windows(own: Step, store: Any, key: str, value: str | None, timestamp: int)
         "one": lambda: _shown(store.fetch(key, start)),
         "fetch": lambda: _all(store.fetch(key, *near)),
         "backward_fetch": lambda: _all(store.backward_fetch(key, *near)),
-        "range": lambda: _all(store.fetch_range(*_BOUNDS, *near)),
-        "backward_range": lambda: _all(store.backward_fetch_range(*_BOUNDS, *near)),
-        "time": lambda: _all(store.fetch_all(*near)),
-        "backward_time": lambda: _all(store.backward_fetch_all(*near)),
-        "all": lambda: _all(store.all()),
-        "backward_all": lambda: _all(store.backward_all()),
+        "range": lambda: _by_key(store.fetch_range(*_BOUNDS, *near)),
+        "backward_range": lambda: _by_key(store.backward_fetch_range(*_BOUNDS, *near)),
+        "time": lambda: _by_key(store.fetch_all(*near)),
+        "backward_time": lambda: _by_key(store.backward_fetch_all(*near)),
+        "all": lambda: _by_key(store.all()),
+        "backward_all": lambda: _by_key(store.backward_all()),
     }
     return reads[own["read"]]()
 
@@ -142,8 +142,8 @@ def _sessions(own: Step, store: Any, key: str, value: str | None, timestamp: int
         "backward_fetch": lambda: _all(store.backward_fetch(key)),
         "find": lambda: _all(store.find_sessions(key, *near)),
         "backward_find": lambda: _all(store.backward_find_sessions(key, *near)),
-        "range": lambda: _all(store.fetch_range(*_BOUNDS)),
-        "find_range": lambda: _all(store.find_sessions_of_range(*_BOUNDS, *near)),
+        "range": lambda: _by_key(store.fetch_range(*_BOUNDS)),
+        "find_range": lambda: _by_key(store.find_sessions_of_range(*_BOUNDS, *near)),
     }
     return reads[own["read"]]()
 
@@ -172,6 +172,11 @@ def _given(kind: str, value: str | None, timestamp: int) -> Any:
 
 def _all(found: Any) -> str:
     return ",".join(f"{_key(key)}={_shown(value)}" for key, value in found)
+
+
+def _by_key(found: Any) -> str:
+    """The windows of several keys, each key's in their order: how keys alternate differs (``docs/semantics.md``)."""
+    return ",".join(f"{_key(key)}={_shown(value)}" for key, value in sorted(found, key=lambda pair: str(pair[0].key)))
 
 
 def _key(key: Any) -> str:

@@ -164,7 +164,7 @@ def suppress(making: Making) -> bool:
     if rng.random() < 0.5:
         step |= {"full": "early", "most": rng.choice([1, 2])}
     if not made.windows and rng.random() < 0.3:  # the bytes of windowed keys are others here
-        step |= {"full": "early", "bytes": rng.choice([60, 150, 300])}
+        step |= {"full": "early", "bytes": rng.randrange(40, 300)}
     return making.add(step, made, **like(made, suppressed=True))
 
 

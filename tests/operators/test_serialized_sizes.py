@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from statelib.operators.serialized_sizes import serialized_bytes
+from statelib.operators.serialized_sizes import kafka_header_sizes, serialized_bytes
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,12 @@ def test_elements_behind_a_null_do_not_count() -> None:
     assert serialized_bytes(pairs).tolist() == [16, 0, 8]
     assert serialized_bytes(pairs[1:]).tolist() == [0, 8]
     assert serialized_bytes(pairs.cast(pa.list_(pa.float64()))).tolist() == [16, 0, 8]
+
+
+def test_headers_count_as_the_context_of_a_record_that_waits_in_kafka() -> None:
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    headers = [None, [], [("ab", b"123"), ("\u00fc\U0001f600", None)], [("c", b"")]]
+    column = pa.array([each and [{"key": name, "value": value} for name, value in each] for each in headers], kind)
+    assert kafka_header_sizes(column).tolist() == [0, 0, 8, 1]
+    assert kafka_header_sizes(column[2:]).tolist() == [8, 1]
+    assert kafka_header_sizes(column[:0]).tolist() == []

@@ -20,7 +20,7 @@ from statelib.described.importing import Buffered
 from statelib.described.restoring import Restoring
 from statelib.errors.kinds import InputError
 from statelib.operators.changelog import waiting
-from statelib.operators.serialized_sizes import serialized_bytes
+from statelib.operators.serialized_sizes import kafka_header_sizes, serialized_bytes
 from statelib.operators.suppress.codec import BufferedRows, encode_keys
 from statelib.operators.suppress.definition import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
 from statelib.operators.suppress.layout_kernel import buffer_keys
@@ -252,7 +252,8 @@ class RestoringSuppression(Restoring):
         lengths = serialized_bytes(raw_keys) + serialized_bytes(self._values(buffered.new))
         if not self._as_shipped:
             return lengths
-        lengths += BUFFER_TIME_BYTES + RECORD_CONTEXT_BYTES + serialized_bytes(buffered.topic)
+        lengths += BUFFER_TIME_BYTES + RECORD_CONTEXT_BYTES
+        lengths += serialized_bytes(buffered.topic) + kafka_header_sizes(buffered.headers)
         if "old" not in self._schema.names:
             return lengths
         prior, old = (serialized_bytes(self._values(raws)) for raws in (buffered.prior, buffered.old))

@@ -34,7 +34,7 @@ from statelib.columns.stream_time import running_stream_time
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.key_codes import codes_without_windows, key_codes
-from statelib.operators.serialized_sizes import serialized_bytes
+from statelib.operators.serialized_sizes import kafka_header_sizes, serialized_bytes
 from statelib.operators.suppress.buffer import MemoryBounds, TimeOrderedBuffer
 from statelib.operators.suppress.buffer_kernel import policy
 from statelib.operators.suppress.buffered_columns import rows_of
@@ -316,6 +316,8 @@ class RunningSuppress:
         if self._as_shipped:
             topic_bytes = np.array([len(topic.encode()) for topic in self._context.sources] or [0])
             inputs["bytes"] += topic_bytes[uptake.source[batch.sequence - uptake.first_sequence]]
+            if batch.headers is not None:
+                inputs["bytes"] += kafka_header_sizes(batch.headers)
             inputs["old_bytes"], inputs["old_code"] = self._buffer.sizes_of_old_values(rows)
         return inputs
 

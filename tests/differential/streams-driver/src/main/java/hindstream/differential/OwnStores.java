@@ -1,11 +1,14 @@
 package hindstream.differential;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.util.stream.Collectors.joining;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Map;
 import java.util.StringJoiner;
+import java.util.TreeMap;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serde;
@@ -108,12 +111,12 @@ final class OwnStores {
       case "one" -> shown(store.fetch(key, start));
       case "fetch" -> all(store.fetch(key, from, to));
       case "backward_fetch" -> all(store.backwardFetch(key, from, to));
-      case "range" -> all(store.fetch("a", "b", from, to));
-      case "backward_range" -> all(store.backwardFetch("a", "b", from, to));
-      case "time" -> all(store.fetchAll(from, to));
-      case "backward_time" -> all(store.backwardFetchAll(from, to));
-      case "all" -> all(store.all());
-      default -> all(store.backwardAll());
+      case "range" -> byKey(store.fetch("a", "b", from, to));
+      case "backward_range" -> byKey(store.backwardFetch("a", "b", from, to));
+      case "time" -> byKey(store.fetchAll(from, to));
+      case "backward_time" -> byKey(store.backwardFetchAll(from, to));
+      case "all" -> byKey(store.all());
+      default -> byKey(store.backwardAll());
     };
   }
 
@@ -136,8 +139,8 @@ final class OwnStores {
       case "backward_fetch" -> all(store.backwardFetch(key));
       case "find" -> all(store.findSessions(key, from, to));
       case "backward_find" -> all(store.backwardFindSessions(key, from, to));
-      case "range" -> all(store.fetch("a", "b"));
-      default -> all(store.findSessions("a", "b", from, to));
+      case "range" -> byKey(store.fetch("a", "b"));
+      default -> byKey(store.findSessions("a", "b", from, to));
     };
   }
 
@@ -174,6 +177,19 @@ final class OwnStores {
       found.forEachRemaining(pair -> shown.add(Functions.keyText(pair.key) + "=" + shown(pair.value)));
     }
     return shown.toString();
+  }
+
+  /** The windows of several keys, each key's in their order: RocksDB's of the keys is by segment. */
+  private static String byKey(KeyValueIterator<Windowed<String>, ?> found) {
+    Map<String, StringJoiner> shown = new TreeMap<>();
+    try (found) {
+      found.forEachRemaining(
+          pair ->
+              shown
+                  .computeIfAbsent(pair.key.key(), key -> new StringJoiner(","))
+                  .add(Functions.keyText(pair.key) + "=" + shown(pair.value)));
+    }
+    return shown.values().stream().map(StringJoiner::toString).collect(joining(","));
   }
 
   private static int count(KeyValueIterator<?, ?> found) {
