@@ -5,14 +5,24 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.differential.program import Step
 
-KEYS = ("a", "b", "ab")
+KEYS: dict[str, tuple[Any, ...]] = {
+    "string": ("a", "b", "ab"), "long": (3, -1, 70), "integer": (3, -1, 70), "short": (3, -1, 70),
+    "double": (0.5, -2.0, 1000.25),
+}  # fmt: skip
+"""By the type of a program's keys, those that there are."""
+KEY_TYPES = {
+    "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "double": pa.float64()
+}  # fmt: skip
 EXTRACTORS = ("bounded", "ascending", "for some")
 _LONGEST = 48
+_keys = [*KEYS["string"]]
 
 
 def text(value: Any) -> str:
@@ -64,9 +74,19 @@ def topic(value: Any, topics: Sequence[str]) -> str:
     return topics[_sum(value) % len(topics)]
 
 
-def key(value: Any, shift: int) -> str:
+def use_keys(kind: str) -> None:
+    """Makes functions give keys of a type from here on: programs run one at a time."""
+    _keys[:] = KEYS[kind]
+
+
+def key(value: Any, shift: int) -> Any:
     """A key made of a value."""
-    return KEYS[(_sum(value) + shift) % len(KEYS)]
+    return _keys[(_sum(value) + shift) % len(_keys)]
+
+
+def told_keys() -> tuple[Any, Any]:
+    """Those under which processors forward when they are called."""
+    return _keys[0], _keys[1]
 
 
 def partition(key: Any, count: int) -> int:
@@ -79,7 +99,7 @@ def start(value: Any, advance: int) -> int:
     return _sum(value) % 6 * advance
 
 
-def key_or_none(value: Any, shift: int, none: int | None) -> str | None:
+def key_or_none(value: Any, shift: int, none: int | None) -> Any:
     """The same, but of a fourth of the values none; ``none``: which, None: of no value."""
     return None if none is not None and _sum(value) % 4 == none else key(value, shift)
 

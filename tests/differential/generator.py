@@ -2,6 +2,8 @@
 
 More than half of them begin with windowed aggregations, and most of their steps are behind these, under windowed keys.
 One in six has many custom processors, most of which share a store. One in twelve is of the Processor API alone.
+In two of five keys are of any type, in one of ten the topics' values are numbers. What of the DSL they do not call:
+`tests.differential.test_coverage`.
 
 What is left out, since it differs on purpose (``docs/semantics.md``) or cannot be said on both sides:
 
@@ -30,7 +32,7 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.differential import functions, low_level_steps, stream_steps, table_steps, windowed_steps
 from tests.differential.making import Making, longer
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
     from tests.differential.making import Made
 
-KEYS = ("a", "b", "ab", None)
 _STEPS: dict[Callable[[Making], bool], int] = {
     table_steps.map_values: 4, table_steps.filter_: 3, table_steps.table_join: 5, stream_steps.stream_table_join: 3,
     stream_steps.merge: 4, stream_steps.split: 2, stream_steps.flat_map_values: 2, stream_steps.flat_map: 1,
@@ -88,6 +89,7 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18, failing: float =
     if rng.random() < 0.08:
         low_level_steps.describe(making)
     else:
+        _with_types(making, Random(f"types {seed}"))
         _describe(making, steps)
     _by_wall_clock(making)
     _failing(making, failing)
@@ -99,7 +101,15 @@ def program_of(seed: int, *, steps: int = 9, records: int = 18, failing: float =
     scale = Random(f"scale {seed}").choice(_SCALES)
     rows = _records(Random(f"records {seed}"), making, records, scale)
     rocksdb = making.rocksdb or rng.random() < 0.1 or scale > 1  # in memory, Kafka's stores forget at other times
-    return Program(tuple(longer(step, scale) for step in making.steps), rows, rocksdb=rocksdb)
+    made = tuple(longer(step, scale) for step in making.steps)
+    return Program(made, rows, rocksdb=rocksdb, keys=making.keys, numbers=making.numbers)
+
+
+def _with_types(making: Making, rng: Random) -> None:
+    """Chooses the types of keys, and of the values of topics."""
+    if rng.random() < 0.4:
+        making.keys = rng.choice([*functions.KEYS])
+    making.numbers = rng.random() < 0.1
 
 
 def _describe(making: Making, most: int) -> None:
@@ -113,7 +123,7 @@ def _describe(making: Making, most: int) -> None:
     if len(topics) > 1 and rng.random() < 0.1:
         first, second, *topics = topics
         step = {"op": "stream", "topic": first, "more": [second]}
-        making.add(step, kind="stream", realm=making.realms.source(2))
+        making.add(step, kind="stream", realm=making.realms.source(2), is_text=not making.numbers)
     for topic in topics:
         _source(making, topic)
     for _ in range(rng.choice([1, 2, 2]) if making.windows_first else 0):
@@ -121,6 +131,8 @@ def _describe(making: Making, most: int) -> None:
         if rng.random() < 0.7:
             table_steps.to_stream(making)
     weights = (_BEHIND_WINDOWS if making.windows_first else _STEPS) | rng.choice(_MORE_OF_SOME)
+    if making.versions_first:  # joins with a grace period
+        weights |= {stream_steps.stream_table_join: 12}
     for _ in range(rng.randint(2, most)):
         for _attempt in range(5):
             if rng.choices([*weights], [*weights.values()])[0](making):
@@ -226,13 +238,13 @@ def _with_own_stores(making: Making, rng: Random) -> None:
 def _source(making: Making, topic: str) -> None:
     realm, rng = making.realms.source(), making.rng
     if rng.random() < (0.8 if making.windows_first else 0.4) * (0.6 if making.versions_first else 1):
-        making.add({"op": "stream", "topic": topic}, kind="stream", realm=realm)
+        making.add({"op": "stream", "topic": topic}, kind="stream", realm=realm, is_text=not making.numbers)
         return
     versioned = rng.random() < (0.7 if making.versions_first else 0.1)
     step = {"op": "table", "topic": topic, **making.store(1 if versioned else 0.5, versions=False)}
     if versioned:
         step["retention"] = rng.choice([0, 5, 20, 1000])
-    making.add(step, kind="table", realm=realm, versioned=versioned)
+    making.add(step, kind="table", realm=realm, versioned=versioned, is_text=not making.numbers)
 
 
 def _end_all(making: Making) -> None:
@@ -264,6 +276,7 @@ def _records(rng: Random, making: Making, most: int, scale: int) -> tuple[Row, .
     First come those of global tables. Where a repartition topic meets others, no topic's maximum is ever another's.
     """
     topics, parted = making.topics, making.realms.meets
+    keys = (*functions.KEYS[making.keys], None)
     made: list[tuple[int, int, Row]] = []
     now, order_time = 0, dict.fromkeys(topics, -1)
     extractors = {
@@ -280,15 +293,17 @@ def _records(rng: Random, making: Making, most: int, scale: int) -> tuple[Row, .
         topic = rng.choice(topics)
         if parted and timestamp > order_time[topic]:
             timestamp += (topics.index(topic) - timestamp) % len(topics)
-        key = rng.choices(KEYS, [6, 4, 2, 0.4])[0]
-        value = None if rng.random() < 0.2 else f"{rng.choice('pqr')}{number}"
+        key = rng.choices(keys, [6, 4, 2, 0.4])[0]
+        value: Any = None if rng.random() < 0.2 else f"{rng.choice('pqr')}{number}"
+        if making.numbers and value is not None:
+            value = number * (-1 if value[0] == "q" else 1)
         extracted = timestamp
         if topic in extractors:
             extracted = functions.extracted(extractors[topic], value, timestamp, order_time[topic])
         order_time[topic] = max(order_time[topic], extracted)
         made.append((order_time[topic], topics.index(topic), (topic, key, value, timestamp)))
     first: list[Row] = [
-        (topic, rng.choice(KEYS), rng.choice([None, *(f"g{number}" for number in range(9))]), rng.randrange(99))
+        (topic, rng.choice(keys), rng.choice([None, *(f"g{number}" for number in range(9))]), rng.randrange(99))
         for topic in making.global_topics
         for _ in range(rng.randint(0, 8))
     ]

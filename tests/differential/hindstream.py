@@ -6,11 +6,9 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
-
 from statelib import TopologyTestDriver, Windowed
 from tests.differential.functions import text
-from tests.differential.topology import OBSERVED, topics_of, topology_of
+from tests.differential.topology import OBSERVED, topology_of, types_of
 from tests.operators.flow import Fed, Flow
 
 if TYPE_CHECKING:
@@ -32,9 +30,13 @@ def in_batches(program: Program, cuts: Sequence[int], *, flushed: bool, semantic
         flushed: Whether the state is written behind each.
         semantics: See `Semantics`.
     """
-    types = dict.fromkeys(topics_of(program), (pa.string(), pa.string()))
     flow = Flow(
-        topology_of(program), types, semantics, headers_of=headers, goes_on=_may_fail(program), types_first=False
+        topology_of(program),
+        types_of(program),
+        semantics,
+        headers_of=headers,
+        goes_on=_may_fail(program),
+        types_first=False,
     )
     outputs: Outputs = {topic: [] for topic in flow.topology.sink_topics}
     OBSERVED.clear()
@@ -66,7 +68,7 @@ def in_slices(
     driver._scratch.settings = replace(
         driver._scratch.settings, batch_records=batch_records, on_processing_error=on_error
     )
-    inputs = {topic: driver.create_input_topic(topic) for topic in topics_of(program)}
+    inputs = {topic: driver.create_input_topic(topic, *types) for topic, types in types_of(program).items()}
     numbers = itertools.count()
     OBSERVED.clear()
     for batch in _cut(program, cuts):

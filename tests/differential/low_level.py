@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,10 @@ def is_low_level(program: Program) -> bool:
 
 def low_level_topics(program: Program) -> list[str]:
     """The topics that are read, in the order of declaration."""
-    read = ([step["topic"]] if step["op"] == "add_global" else step.get("topics", ()) for step in program.steps)
+    read = (
+        [step["topic"]] if step["op"] in {"add_global", "add_read_only"} else step.get("topics", ())
+        for step in program.steps
+    )
     return list(chain.from_iterable(read))
 
 
@@ -48,7 +52,16 @@ def low_level_topology(program: Program) -> Topology:
                     f"{step['store']}-source",
                     step["topic"],
                     writer,
-                    lambda: Filling("global"),
+                    partial(Filling, step["store"]),
+                )
+            case "add_read_only":
+                store = step["store"]
+                topology.add_read_only_state_store(
+                    key_value_builder(store),
+                    f"{store}-source",
+                    step["topic"],
+                    f"{store}-writer",
+                    partial(Filling, store),
                 )
             case "add_sink":
                 topology.add_sink(step["name"], step["topic"], *step["parents"])
@@ -58,6 +71,8 @@ def low_level_topology(program: Program) -> Topology:
 
 def _add_stores(topology: Topology, program: Program, connected: Mapping[str, Sequence[str]]) -> None:
     for step in program.steps:
+        if "read_only" in step:
+            topology.connect_processor_and_state_stores(step["name"], step["read_only"])
         if "own" in step:
             topology.add_state_store(builder_of(step["own"]))
             topology.connect_processor_and_state_stores(step["name"], step["own"]["name"])

@@ -15,6 +15,7 @@ def describe(making: Making) -> None:
     """Adds the steps of one."""
     rng = making.rng
     nodes = _sources(making)
+    has_read_only = rng.random() < 0.3
     parents_of = {source: [source] for source in nodes}  # by node, the sources above it
     processors = [f"p{number}" for number in range(rng.randint(1, 5))]
     steps: dict[str, Step] = {}
@@ -30,6 +31,13 @@ def describe(making: Making) -> None:
     sinks = _sinks(rng, nodes, children)
     for name, step in steps.items():
         step["forwards"] = [rng.choice([*children[name], None, None]) for _ in range(rng.randint(1, 3))]
+    if has_read_only:
+        making.topics.append("t3")
+        making.low_level_sources.append("read-only-source")
+        making.steps.append({"op": "add_read_only", "topic": "t3", "store": "read-only"})
+        for name in rng.sample(processors, rng.randint(1, len(processors))):
+            steps[name]["read_only"] = "read-only"
+            parents_of[name].append("read-only-source")
     together = _with_stores(making, steps, parents_of)
     making.steps += [*steps.values(), *sinks]
     if len({together[source] for source in making.low_level_sources}) > 1:

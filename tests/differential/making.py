@@ -97,6 +97,8 @@ class Making:
         rocksdb: Whether Kafka Streams has to keep its stores in RocksDB.
         versions_first: Whether many tables are versioned.
         windows_first: Whether what has windowed keys is chosen more often than what has not.
+        keys: See `Program.keys`.
+        numbers: See `Program.numbers`.
     """
 
     rng: Random
@@ -112,6 +114,8 @@ class Making:
     rocksdb: bool = False
     versions_first: bool = False
     windows_first: bool = False
+    keys: str = "string"
+    numbers: bool = False
 
     def add(self, step: Step, *of: Made, **made: Any) -> bool:
         """Adds a step that is made of others; ``made``: what it makes, see `Made`; if left out, nothing."""

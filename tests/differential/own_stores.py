@@ -34,7 +34,7 @@ _OF_WINDOWS = (
 )
 _OF_SESSIONS = ("one", "fetch", "backward_fetch", "find", "backward_find", "range", "find_range")
 READS: dict[str, tuple[str, ...]] = {
-    "plain": _OF_KEYS, "timestamped": _OF_KEYS, "headers": _OF_KEYS,
+    "plain": _OF_KEYS, "in_memory": _OF_KEYS, "timestamped": _OF_KEYS, "headers": _OF_KEYS,
     "window": _OF_WINDOWS, "timestamped_window": _OF_WINDOWS, "headers_window": _OF_WINDOWS,
     "session": _OF_SESSIONS, "headers_session": _OF_SESSIONS,
     "versioned": ("get", "as_of", "delete"),
@@ -56,6 +56,7 @@ def builder_of(own: Step) -> StoreBuilder[Any]:
     serdes = pa.string(), pa.string()
     builders: dict[str, Callable[[], StoreBuilder[Any]]] = {
         "plain": lambda: Stores.key_value_store_builder(Stores.persistent_key_value_store(name), *serdes),
+        "in_memory": lambda: Stores.key_value_store_builder(Stores.in_memory_key_value_store(name), *serdes),
         "timestamped": lambda: Stores.timestamped_key_value_store_builder(
             Stores.persistent_timestamped_key_value_store(name), *serdes
         ),

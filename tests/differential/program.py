@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Step = dict[str, Any]
-Row = tuple[str, str | None, str | None, int]
+Row = tuple[str, Any, Any, int]
 """Topic, key, value, timestamp."""
 
 
@@ -21,21 +21,26 @@ class Program:
         records: In the order in which they are taken up.
         rocksdb: Whether Kafka Streams keeps its stores in RocksDB instead of in memory.
         optimization: Kafka's setting ``topology.optimization``.
+        keys: Of what type keys are: see `tests.differential.functions.KEYS`.
+        numbers: Whether the values of topics, but for those of global tables, are 64-bit integers, and not strings.
     """
 
     steps: tuple[Step, ...]
     records: tuple[Row, ...]
     rocksdb: bool = False
     optimization: str = "none"
+    keys: str = "string"
+    numbers: bool = False
 
     def as_json(self) -> str:
         """One line, for people and for the Java side."""
         told = {"steps": self.steps, "records": self.records, "rocksdb": self.rocksdb}
-        return json.dumps(told if self.optimization == "none" else told | {"optimization": self.optimization})
+        more = {"optimization": self.optimization, "keys": self.keys, "numbers": self.numbers}
+        return json.dumps(told | {name: item for name, item in more.items() if item not in ("none", "string", False)})
 
     @classmethod
     def from_json(cls, line: str) -> Program:
         """The inverse."""
         read = json.loads(line)
         records = tuple(tuple(row) for row in read["records"])
-        return cls(tuple(read["steps"]), records, read.get("rocksdb", False), read.get("optimization", "none"))
+        return cls(**(read | {"steps": tuple(read["steps"]), "records": records}))

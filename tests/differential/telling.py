@@ -45,8 +45,8 @@ class _Kept:
     """The stores of a processor.
 
     In one it keeps what it has forwarded last for a key, and tells it with the next; of a table's store it tells what
-    it has, and may put there what it forwards; of a global one it tells what it has. Then there are stores of all
-    kinds: `tests.differential.own_stores`.
+    it has, and may put there what it forwards; of global and read-only ones it tells what they have. Then there are
+    stores of all kinds: `tests.differential.own_stores`.
     """
 
     def __init__(self, step: Step, context: ProcessorContext) -> None:
@@ -56,7 +56,8 @@ class _Kept:
         self._of_own = step.get("own", {})
         self._own = context.get_state_store(self._of_own["name"]) if self._of_own else None
         self._writes = step.get("writes", False)
-        self._store, self._table, self._lists, self._global = map(store, ("uses", "table", "lists", "global"))
+        self._store, self._table, self._lists = map(store, ("uses", "table", "lists"))
+        self._read = [store(which) for which in ("global", "read_only") if which in step]
 
     def told(self, key: Any, value: str | None, timestamp: int) -> str | None:
         """A value, and what stores have told of the key."""
@@ -76,8 +77,8 @@ class _Kept:
             value = functions.joined(",".join(found), value)
         if self._own is not None:
             value = functions.joined(told(self._of_own, self._own, _text(key), value, timestamp), value)
-        if self._global is not None:
-            value = functions.joined(self._global.get(functions.text(key)), value)
+        for read in self._read:
+            value = functions.joined(read.get(functions.text(key)), value)
         return value
 
 
@@ -109,12 +110,13 @@ class Telling(Processor):
             context.schedule(timedelta(milliseconds=self._step["tick"]), clock, self._tick, **start)
 
     def _tick(self, timestamp_ms: int) -> None:
-        self._tell("a", f"t{timestamp_ms}", timestamp_ms)
+        first, second = functions.told_keys()
+        self._tell(first, f"t{timestamp_ms}", timestamp_ms)
         if "fails" in self._step:
             functions.fail_for_some(f"t{timestamp_ms}")
-            self._tell("b", f"u{timestamp_ms}", timestamp_ms)
+            self._tell(second, f"u{timestamp_ms}", timestamp_ms)
 
-    def _tell(self, key: str, value: str, timestamp_ms: int) -> None:
+    def _tell(self, key: Any, value: str, timestamp_ms: int) -> None:
         self._context.forward(Record(key, self._kept.told(key, value, timestamp_ms), timestamp_ms))
 
     def process(self, record: Record) -> None:

@@ -58,12 +58,10 @@ if TYPE_CHECKING:
     )
     from tests.differential.program import Step
 
-_WINDOWED = pa.struct([("key", pa.string()), ("window_start", pa.int64()), ("window_end", pa.int64())])
-_PIECES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
-
 
 def topology_of(program: Program) -> Topology:
     """The topology; that of a program which runs in several ways is made once."""
+    functions.use_keys(program.keys)
     return _topology(program.as_json())
 
 
@@ -72,7 +70,7 @@ def _topology(line: str) -> Topology:
     program = Program.from_json(line)
     if is_low_level(program):
         return low_level_topology(program)
-    return _Building().topology(program)
+    return _Building(functions.KEY_TYPES[program.keys]).topology(program)
 
 
 def topics_of(program: Program) -> list[str]:
@@ -86,6 +84,14 @@ def topics_of(program: Program) -> list[str]:
     return [topic for topic in dict.fromkeys(read) if topic not in written]
 
 
+def types_of(program: Program) -> dict[str, tuple[pa.DataType, pa.DataType]]:
+    """The types of keys and values of `topics_of`."""
+    key, value = functions.KEY_TYPES[program.keys], pa.int64() if program.numbers else pa.string()
+    filled = {step["topic"] for step in program.steps if step["op"] in {"global_table", "add_global"}}
+    filled |= {global_topic(step["global"]) for step in program.steps if "global" in step}
+    return {topic: (key, pa.string() if topic in filled else value) for topic in topics_of(program)}
+
+
 def global_topic(store: str) -> str:
     """The topic of a global store."""
     return f"topic-{store}"
@@ -96,7 +102,8 @@ def _topics(step: Step) -> list[str]:
 
 
 class _Building:
-    def __init__(self) -> None:
+    def __init__(self, key_type: pa.DataType) -> None:
+        self._key_type = key_type
         self._builder = StreamsBuilder("app")
         self._made: list[Any] = []
         self._stores: set[str] = set()
@@ -133,7 +140,7 @@ class _Building:
     # --- tables --------------------------------------------------------------------------------------------------
 
     def _to_stream(self, step: Step) -> KStream:
-        return self._of(step).to_stream(*([_key_or_none(step)] if "shift" in step else []))
+        return self._of(step).to_stream(*([self._key_or_none(step)] if "shift" in step else []))
 
     def _transform_values(self, step: Step) -> KTable:
         if "uses" in step:
@@ -146,7 +153,7 @@ class _Building:
         return self._of(step).transform_values(transformed, **_kept(step))
 
     def _group_by(self, step: Step) -> KTable:
-        key = "key" if step.get("of_window") else _value(functions.key, step["shift"])
+        key = "key" if step.get("of_window") else self._key(step["shift"])
         grouped: KGroupedTable = self._of(step).group_by(key)
         match step["function"]:
             case "count":
@@ -170,7 +177,7 @@ class _Building:
     def _foreign_key_join(self, step: Step) -> KTable:
         left = self._of(step)
         join = {"inner": left.join, "left": left.left_join}[step["how"]]
-        foreign_key = _foreign_key(step)
+        foreign_key = self._foreign_key(step)
         named = {} if "partitioned" not in step else {"named": _partitioned(step["partitioned"])}
         return join(self._made[step["with"]], _joiner(step), **named, **_kept(step), foreign_key=foreign_key)
 
@@ -190,15 +197,17 @@ class _Building:
     def _flat_map(self, step: Step) -> KStream:
         most = step["most"]
 
-        def unfolded(value: Any) -> list[dict[str, str]]:
+        pieces = pa.list_(pa.struct([("key", self._key_type), ("value", pa.string())]))
+
+        def unfolded(value: Any) -> list[dict[str, Any]]:
             return [{"key": functions.key(piece, 0), "value": piece} for piece in functions.pieces(value, most)]
 
-        return self._of(step).flat_map(per_record(unfolded, _PIECES, "value"))
+        return self._of(step).flat_map(per_record(unfolded, pieces, "value"))
 
     def _select_key(self, step: Step) -> KStream:
         if step.get("of_window"):
             return self._of(step).select_key("key")
-        return self._of(step).select_key(_key_or_none(step))
+        return self._of(step).select_key(self._key_or_none(step))
 
     def _merge(self, step: Step) -> KStream:
         return self._of(step).merge(self._made[step["with"]])
@@ -219,7 +228,7 @@ class _Building:
         return [branches[f"{name}{number}"] for number in range(len(branches))]
 
     def _map(self, step: Step) -> KStream:
-        return self._of(step).map(_key_or_none(step), _suffixed(step))
+        return self._of(step).map(self._key_or_none(step), _suffixed(step))
 
     def _peek(self, step: Step) -> KStream:
         return self._of(step).peek(partial(_observe, f"seen{len(self._made)}"))
@@ -274,7 +283,7 @@ class _Building:
 
     def _grouped(self, step: Step) -> KGroupedStream:
         stream: KStream = self._of(step)
-        return stream.group_by(_value(functions.key, step["by"])) if "by" in step else stream.group_by_key()
+        return stream.group_by(self._key(step["by"])) if "by" in step else stream.group_by_key()
 
     def _windowed(self, step: Step) -> WindowedKTable:
         windows = _windows(step["windows"])
@@ -343,9 +352,29 @@ class _Building:
         join = {"inner": stream.join, "left": stream.left_join}[step["how"]]
         key: Any = "key"
         if not step.get("of_key"):
-            shift, none = step["shift"], step["none"]
-            key = per_record(lambda value: functions.key_or_none(value, shift, none), pa.string(), "value")
+            key = self._key_or_none(step)
         return join(self._made[step["with"]], key, _joiner(step))
+
+    # --- keys made of values -------------------------------------------------------------------------------------
+
+    def _key(self, shift: int) -> Any:
+        return per_record(lambda value: functions.key(value, shift), self._key_type, "value")
+
+    def _key_or_none(self, step: Step) -> Any:
+        shift, none = step["shift"], step.get("none")
+        return per_record(lambda value: functions.key_or_none(value, shift, none), self._key_type, "value")
+
+    def _foreign_key(self, step: Step) -> Any:
+        shift, window = step["shift"], step.get("window")
+        if window is None:
+            return self._key(shift)
+
+        def windowed(value: Any) -> dict[str, Any]:
+            start = functions.start(value, window["advance"])
+            return {"key": functions.key(value, shift), "window_start": start, "window_end": start + window["size"]}
+
+        bounds = [("window_start", pa.int64()), ("window_end", pa.int64())]
+        return per_record(windowed, pa.struct([("key", self._key_type), *bounds]), "value")
 
     # --- ends ----------------------------------------------------------------------------------------------------
 
@@ -388,15 +417,6 @@ def _kept(step: Step) -> dict[str, Materialized]:
     return {"materialized": _store(step)[0]} if _store(step) else {}
 
 
-def _value(function: Callable[[Any, Any], str | None], argument: Any) -> Any:
-    return per_record(lambda value: function(value, argument), pa.string(), "value")
-
-
-def _key_or_none(step: Step) -> Any:
-    shift, none = step["shift"], step.get("none")
-    return per_record(lambda value: functions.key_or_none(value, shift, none), pa.string(), "value")
-
-
 def _buffer(step: Step) -> Any:
     """How much a suppression holds, and what it does when it is full."""
     buffer: Any = BufferConfig.unbounded()
@@ -427,18 +447,6 @@ def _partitioned(both: bool) -> TableJoined:
     by_key = per_record(functions.partition, pa.int32(), "key", "num_partitions")
     joined = TableJoined().with_other_partitioner(by_key)
     return joined.with_partitioner(by_key) if both else joined
-
-
-def _foreign_key(step: Step) -> Any:
-    shift, window = step["shift"], step.get("window")
-    if window is None:
-        return _value(functions.key, shift)
-
-    def windowed(value: Any) -> dict[str, Any]:
-        start = functions.start(value, window["advance"])
-        return {"key": functions.key(value, shift), "window_start": start, "window_end": start + window["size"]}
-
-    return per_record(windowed, _WINDOWED, "value")
 
 
 def _suffixed(step: Step) -> Any:

@@ -9,11 +9,22 @@ import org.apache.kafka.streams.kstream.Windowed;
 
 /** What programs compute; tests/differential/functions.py has the same. Values are strings or counts. */
 final class Functions {
-  static final String[] KEYS = {"a", "b", "ab"};
+  private static Keys keys = Keys.STRING;
+
   private static final int LONGEST = 48;
   private static final long ENDLESS = 253_402_300_799_999L;
 
   private Functions() {}
+
+  /** Makes functions and serdes give keys of a type from here on: programs run one at a time. */
+  static void useKeys(Keys ofType) {
+    keys = ofType;
+  }
+
+  /** Of what type keys are. */
+  static Keys keys() {
+    return keys;
+  }
 
   static String text(Object value) {
     return String.valueOf(value);
@@ -75,8 +86,8 @@ final class Functions {
     return sum(value) % count;
   }
 
-  static String key(Object value, int shift) {
-    return KEYS[(sum(value) + shift) % KEYS.length];
+  static Object key(Object value, int shift) {
+    return keys.all.get((sum(value) + shift) % keys.all.size());
   }
 
   /** The start of a window, made of a value. */
@@ -84,7 +95,7 @@ final class Functions {
     return sum(value) % 6 * advance;
   }
 
-  static String keyOrNone(Object value, int shift, int none) {
+  static Object keyOrNone(Object value, int shift, int none) {
     return sum(value) % 4 == none ? null : key(value, shift);
   }
 

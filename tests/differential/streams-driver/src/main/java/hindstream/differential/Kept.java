@@ -17,8 +17,8 @@ import org.apache.kafka.streams.state.WindowStoreIterator;
 
 /**
  * The stores of a processor. In one it keeps what it has forwarded last for a key, and tells it with the next; of a
- * table's store it tells what it has, and may put there what it forwards; of a global one it tells what it has. Then
- * there are stores of all kinds ({@link OwnStores}).
+ * table's store it tells what it has, and may put there what it forwards; of global and read-only ones it tells what
+ * they have. Then there are stores of all kinds ({@link OwnStores}).
  */
 final class Kept {
   private static final long WINDOW_MS = 10;
@@ -26,7 +26,7 @@ final class Kept {
   private final boolean writes;
   private final KeyValueStore<String, String> store;
   private final TimestampedKeyValueStore<Object, Object> table;
-  private final KeyValueStore<String, String> global;
+  private final List<KeyValueStore<String, String>> read = new ArrayList<>();
   private final TimestampedWindowStore<String, String> lists;
 
   private final JsonNode ofOwn;
@@ -36,7 +36,11 @@ final class Kept {
     writes = step.path("writes").asBoolean();
     store = store(step, "uses", stores);
     table = store(step, "table", stores);
-    global = store(step, "global", stores);
+    for (String which : List.of("global", "read_only")) {
+      if (step.hasNonNull(which)) {
+        read.add(store(step, which, stores));
+      }
+    }
     lists = store(step, "lists", stores);
     ofOwn = step.path("own");
     own = store(ofOwn, "name", stores);
@@ -86,8 +90,8 @@ final class Kept {
     if (own != null) {
       kept = Functions.joined(OwnStores.told(ofOwn, own, Functions.keyText(key), (String) kept, timestamp), kept);
     }
-    if (global != null) {
-      kept = Functions.joined(global.get(Functions.text(key)), kept);
+    for (KeyValueStore<String, String> each : read) {
+      kept = Functions.joined(each.get(Functions.text(key)), kept);
     }
     return kept;
   }

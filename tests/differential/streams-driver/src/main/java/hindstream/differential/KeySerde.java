@@ -1,7 +1,6 @@
 package hindstream.differential;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serializer;
@@ -11,8 +10,8 @@ import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.kstream.internals.TimeWindow;
 
 /**
- * Of any key of a program: a string has Kafka's own bytes, before those of a windowed key is one with which no string
- * begins. Those of a windowed key are the key's, which may be windowed too, and the window's bounds in the order in which Kafka's serdes
+ * Of any key of a program: a plain one has Kafka's own bytes, before those of a windowed key is one with which no plain
+ * one begins. Those of a windowed key are the key's, which may be windowed too, and the window's bounds in the order in which Kafka's serdes
  * have them, so that keys of one kind are in the order of those bytes.
  */
 public final class KeySerde implements Serde<Object> {
@@ -41,13 +40,15 @@ public final class KeySerde implements Serde<Object> {
           .putLong(session ? window.start() : window.end())
           .array();
     }
-    return ((String) key).getBytes(StandardCharsets.UTF_8);
+    return Functions.keys().bytes(key);
   }
 
   private static Object key(ByteBuffer bytes) {
     byte tag = bytes.get(bytes.position());
     if (tag != SESSION && tag != TIME) {
-      return StandardCharsets.UTF_8.decode(bytes).toString();
+      byte[] plain = new byte[bytes.remaining()];
+      bytes.get(plain);
+      return Functions.keys().key(plain);
     }
     bytes.get();
     int innerBytes = bytes.remaining() - 2 * Long.BYTES;

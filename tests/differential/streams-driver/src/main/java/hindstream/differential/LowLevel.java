@@ -53,6 +53,17 @@ final class LowLevel {
               store + "-writer",
               () -> new Filling(store));
         }
+        case "add_read_only" -> {
+          String store = step.get("store").asText();
+          topology.addReadOnlyStateStore(
+              Kept.texts(store).withLoggingDisabled(),
+              store + "-source",
+              KEYS.deserializer(),
+              VALUES.deserializer(),
+              step.get("topic").asText(),
+              store + "-writer",
+              () -> new Filling(store));
+        }
         default -> {
           String topic = step.get("topic").asText();
           sinks.add(topic);
@@ -61,6 +72,9 @@ final class LowLevel {
       }
     }
     for (JsonNode step : steps) {
+      if (step.has("read_only")) {
+        topology.connectProcessorAndStateStores(step.get("name").asText(), step.get("read_only").asText());
+      }
       if (step.has("own")) {
         topology.addStateStore(OwnStores.builder(step.get("own")));
         topology.connectProcessorAndStateStores(step.get("name").asText(), step.get("own").get("name").asText());

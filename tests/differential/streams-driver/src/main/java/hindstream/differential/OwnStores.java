@@ -41,6 +41,7 @@ final class OwnStores {
     Duration size = Duration.ofMillis(own.get("size").asLong());
     return switch (own.get("kind").asText()) {
       case "plain" -> Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore(name), TEXT, TEXT);
+      case "in_memory" -> Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), TEXT, TEXT);
       case "timestamped" ->
           Stores.timestampedKeyValueStoreBuilder(Stores.persistentTimestampedKeyValueStore(name), TEXT, TEXT);
       case "headers" ->

@@ -46,6 +46,7 @@ final class Run {
 
   Map<String, Object> answer() {
     JsonNode steps = program.get("steps");
+    Functions.useKeys(Keys.of(program));
     TopologyOfProgram built = new TopologyOfProgram(steps);
     LowLevel lowLevel = new LowLevel();
     topology = LowLevel.is(steps) ? lowLevel.build(steps) : built.build(settings());
@@ -55,8 +56,8 @@ final class Run {
       Map<String, TestInputTopic<Object, Object>> inputs = new HashMap<>();
       int number = 0;
       for (JsonNode record : program.get("records")) {
-        String key = record.get(1).isNull() ? null : record.get(1).asText();
-        Object value = record.get(2).isNull() ? null : record.get(2).asText();
+        Object key = Functions.keys().read(record.get(1));
+        Object value = value(record.get(2));
         inputs
             .computeIfAbsent(
                 record.get(0).asText(),
@@ -73,6 +74,10 @@ final class Run {
       (LowLevel.is(steps) ? lowLevel.sinks() : built.sinks()).forEach(topic -> outputs.put(topic, output(driver, topic)));
     }
     return Map.of("describe", describe(), "outputs", outputs);
+  }
+
+  private static Object value(JsonNode value) {
+    return value.isNull() ? null : value.isNumber() ? (Object) value.asLong() : value.asText();
   }
 
   /** Of a record: its number, but not of every third. */

@@ -38,14 +38,14 @@ final class Telling implements Processor<Object, Object, Object, Object> {
   }
 
   private void tick(long timestamp) {
-    tell("a", "t" + timestamp, timestamp);
+    tell(Functions.keys().all.get(0), "t" + timestamp, timestamp);
     if (step.has("fails")) {
       Functions.failForSome("t" + timestamp);
-      tell("b", "u" + timestamp, timestamp);
+      tell(Functions.keys().all.get(1), "u" + timestamp, timestamp);
     }
   }
 
-  private void tell(String key, String value, long timestamp) {
+  private void tell(Object key, String value, long timestamp) {
     context.forward(new Record<>(key, kept.told(key, value, timestamp), timestamp));
   }
 
