@@ -2,7 +2,8 @@
 
 Whether one is, the answers decide, never the look of it: the job runs again as the shipped library does
 (``kafka-4.3``), or the application gets records of equal time in another order. If nothing differs then, the rows of
-the page are named that can be the reason in this topology.
+the page are named that can be the reason in this topology. Rows that no other run can decide are named beside what
+stays unexplained.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
 from statelib.operators.joins.stream_stream.operator import StreamStreamJoin
 from statelib.operators.joins.stream_stream.self_join import StreamSelfJoin
+from statelib.operators.joins.stream_table.buffer import JoinBuffer
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress.operator import Suppress
@@ -86,11 +89,31 @@ SHIPPED = (
 SEVERAL_TOPICS = "several topics of one task"
 """Of the table "Where a replay differs from a live application"."""
 
+ON_PURPOSE = (
+    Reason("foreign-key joins", lambda node: isinstance(node.spec, ForeignKeyJoin)),
+    Reason("a join with a table with a grace period", lambda node: isinstance(node.spec, JoinBuffer)),
+)
+"""Of the same table: what no other run can show to be the reason."""
+CIRCLE = "repartition topics that form a circle"
+GLOBAL_TABLES = "global tables"
+"""Of the same table, but of whole topologies."""
+
 
 def shipped_reasons(topology: Topology) -> tuple[str, ...]:
     """The rows of ``SHIPPED`` that can be the reason in a topology."""
     processors = [node for node in topology.nodes if isinstance(node, Processor)]
     return tuple(reason.where for reason in SHIPPED if any(map(reason.applies, processors)))
+
+
+def possible_reasons(topology: Topology) -> tuple[str, ...]:
+    """The rows of "Where a replay differs" that may be the reason in a topology, though nothing can show it."""
+    processors = [node for node in topology.nodes if isinstance(node, Processor)]
+    found = [reason.where for reason in ON_PURPOSE if any(map(reason.applies, processors))]
+    if any(stage[0].returning for stage in topology.stages):
+        found.append(CIRCLE)
+    if any(source.is_global for sub in topology.sub_topologies for source in sub.all_sources):
+        found.append(GLOBAL_TABLES)
+    return tuple(found)
 
 
 def other_orders(sample: Sample, places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

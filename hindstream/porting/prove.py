@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindstream.porting.explained import SEVERAL_TOPICS, other_orders, shipped_reasons
+from hindstream.porting.explained import SEVERAL_TOPICS, other_orders, possible_reasons, shipped_reasons
 from hindstream.porting.protocol import Answer, Failed, framed
 from hindstream.porting.runner import short
 from hindstream.porting.shrinking import MOST_TRIES, smallest
@@ -79,6 +79,7 @@ class Proof:
         shipped: Those of the shipped library, if the differences go away with them.
         unexplained: How many differ all the same.
         smallest: The smallest input; None: nothing is unexplained.
+        possible: Rows of docs/semantics.md that may be the reason of what is unexplained, though no run can show it.
         only_job: Sources that only the job reads.
         only_application: The same of the application.
     """
@@ -90,6 +91,7 @@ class Proof:
     smallest: Smallest | None = None
     only_job: tuple[str, ...] = ()
     only_application: tuple[str, ...] = ()
+    possible: tuple[str, ...] = ()
 
     @property
     def is_port(self) -> bool:
@@ -161,7 +163,8 @@ class Prover:
                 semantics, best = self._shipped, as_shipped
         if self._is_of_order(places):
             return Proof(found, (SEVERAL_TOPICS,), None, 0, None, *only)
-        return Proof(found, (), None, best.differing, self._smallest(places, best, semantics), *only)
+        smallest = self._smallest(places, best, semantics)
+        return Proof(found, (), None, best.differing, smallest, *only, possible_reasons(self._job.topology))
 
     def _sources(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Topics that one of both reads alone. Of the application's own repartition topics nobody knows here."""

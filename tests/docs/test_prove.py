@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from hindstream.porting.compiler import compiled
-from hindstream.porting.explained import SEVERAL_TOPICS, SHIPPED
+from hindstream.porting.explained import CIRCLE, GLOBAL_TABLES, ON_PURPOSE, SEVERAL_TOPICS, SHIPPED
 from hindstream.porting.maven import CENTRAL, Repository
 from statelib.storage import Storage
 from tests.conftest import ROOT
@@ -57,3 +57,5 @@ def test_what_is_explained_is_in_the_tables_of_semantics() -> None:
     assert [row[:60] for row in unnamed] == ["versioned store: versions in a time range | those valid in t"]
     assert all(any(row.startswith(reason.where) for row in rows) for reason in SHIPPED)
     assert f"| {SEVERAL_TOPICS} |" in replayed
+    for where in (*(reason.where for reason in ON_PURPOSE), CIRCLE, GLOBAL_TABLES):
+        assert f"\n| {where}" in replayed

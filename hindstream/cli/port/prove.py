@@ -156,6 +156,9 @@ def _sentences(found: _Found) -> Iterator[str]:
         differ = counted(proof.unexplained, "record differs", "records differ")
         others = ": the others are explained" if gone else ", too"
         yield f"With --set semantics={proof.smallest.semantics} {differ}{others}."
+    if proof.possible:
+        yield "A replay may differ here on purpose. See first whether that is it (docs/semantics.md):"
+        yield from (f"  - {reason}" for reason in proof.possible)
 
 
 def _sink_sentence(sink: SinkComparison) -> str:
@@ -273,6 +276,7 @@ def _data(found: _Found) -> dict[str, Any]:
         "dropped": {"application": theirs, "job": ours},
         "explained": proof.explained,
         "unexplained": proof.unexplained,
+        "possible": proof.possible,
         "only_application": proof.only_application,
         "smallest": None if proof.smallest is None else _smallest_data(found.sample, proof),
     }

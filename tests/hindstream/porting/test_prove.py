@@ -72,6 +72,7 @@ def test_a_mistake_is_found_and_the_port_without_it_is_proved(port: Port, proved
     assert [EXPLAINED[port.java]] == [*right.explained][:1] if port.java in EXPLAINED else not right.explained
     _, wrong = proved(port.java, port.job(right=False), most_tries=0)
     assert not wrong.is_port
+    assert wrong.possible == (("foreign-key joins",) if port.java == "Ports::foreignKeys" else ())
     assert wrong.smallest is not None
     assert len(wrong.smallest.places) == len(sample)
 
