@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 KEYS: dict[str, tuple[Any, ...]] = {
     "string": ("a", "b", "ab"), "long": (3, -1, 70), "integer": (3, -1, 70), "short": (3, -1, 70),
-    "double": (0.5, -2.0, 1000.25),
+    "double": (0.5, -2.0, 1000.25), "bytes": (b"\x03", b"\xff\x00", b"\x03\x03"),
 }  # fmt: skip
 """By the type of a program's keys, those that there are."""
 KEY_TYPES = {
-    "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "double": pa.float64()
+    "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "double": pa.float64(),
+    "bytes": pa.binary(),
 }  # fmt: skip
 EXTRACTORS = ("bounded", "ascending", "for some")
 _LONGEST = 48
@@ -26,9 +27,11 @@ _keys = [*KEYS["string"]]
 
 
 def text(value: Any) -> str:
-    """As Java shows it; counts of streams, which are a struct here, as it has them."""
+    """As Java shows it; counts of streams, which are a struct here, as it has them; bytes are digits of 16."""
     if isinstance(value, dict):
         return ":".join(map(str, value.values()))
+    if isinstance(value, bytes):
+        return value.hex()
     return "null" if value is None else str(value)
 
 
@@ -82,6 +85,16 @@ def use_keys(kind: str) -> None:
 def key(value: Any, shift: int) -> Any:
     """A key made of a value."""
     return _keys[(_sum(value) + shift) % len(_keys)]
+
+
+def written(key: Any) -> Any:
+    """A key as programs write it."""
+    return key.hex() if isinstance(key, bytes) else key
+
+
+def read(kind: str, key: Any) -> Any:
+    """A key of a type that a program has written."""
+    return bytes.fromhex(key) if kind == "bytes" and key is not None else key
 
 
 def told_keys() -> tuple[Any, Any]:

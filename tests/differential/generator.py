@@ -276,7 +276,7 @@ def _records(rng: Random, making: Making, most: int, scale: int) -> tuple[Row, .
     First come those of global tables. Where a repartition topic meets others, no topic's maximum is ever another's.
     """
     topics, parted = making.topics, making.realms.meets
-    keys = (*functions.KEYS[making.keys], None)
+    keys = [*map(functions.written, functions.KEYS[making.keys]), None]
     made: list[tuple[int, int, Row]] = []
     now, order_time = 0, dict.fromkeys(topics, -1)
     extractors = {

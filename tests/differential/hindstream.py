@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from statelib import TopologyTestDriver, Windowed
-from tests.differential.functions import text
+from tests.differential import functions
 from tests.differential.topology import OBSERVED, topology_of, types_of
 from tests.operators.flow import Fed, Flow
 
@@ -41,7 +41,9 @@ def in_batches(program: Program, cuts: Sequence[int], *, flushed: bool, semantic
     outputs: Outputs = {topic: [] for topic in flow.topology.sink_topics}
     OBSERVED.clear()
     for batch in _cut(program, cuts):
-        for topic, rows in flow.process([Fed(*row) for row in batch]).items():
+        for topic, rows in flow.process(
+            [Fed(topic, functions.read(program.keys, key), *rest) for topic, key, *rest in batch]
+        ).items():
             outputs[topic] += [
                 [_key(row.key), _value(row.value), row.timestamp, _shown(of)]
                 for row, of in zip(rows, flow.headers[topic], strict=True)
@@ -73,7 +75,9 @@ def in_slices(
     OBSERVED.clear()
     for batch in _cut(program, cuts):
         for topic, key, value, timestamp in batch:
-            inputs[topic].pipe_input(key, value, timestamp, headers=headers(next(numbers)))
+            inputs[topic].pipe_input(
+                functions.read(program.keys, key), value, timestamp, headers=headers(next(numbers))
+            )
         driver.replay()
     return {
         topic: [
@@ -112,7 +116,7 @@ def _cut(program: Program, cuts: Sequence[int]) -> list[Sequence[Any]]:
 
 def _value(value: Any) -> Any:
     """Counts of streams as one text."""
-    return text(value) if isinstance(value, dict) else value
+    return functions.text(value) if isinstance(value, dict) else value
 
 
 def _key(key: Any) -> Any:
@@ -120,6 +124,6 @@ def _key(key: Any) -> Any:
     if isinstance(key, Windowed):
         return [_key(key.key), key.window_start, key.window_end]
     if not isinstance(key, dict):
-        return key
+        return functions.written(key)
     start, end = (round(key[bound].timestamp() * 1000) for bound in ("window_start", "window_end"))
     return [_key(key["key"]), start, end]

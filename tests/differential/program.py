@@ -18,7 +18,7 @@ class Program:
     Attributes:
         steps: Each makes a stream or a table, or ends one; it names those before it by their number (``of``,
             ``with``). What there is: `tests.differential.topology`.
-        records: In the order in which they are taken up.
+        records: In the order in which they are taken up. Keys of bytes are written as digits of 16.
         rocksdb: Whether Kafka Streams keeps its stores in RocksDB instead of in memory.
         optimization: Kafka's setting ``topology.optimization``.
         keys: Of what type keys are: see `tests.differential.functions.KEYS`.

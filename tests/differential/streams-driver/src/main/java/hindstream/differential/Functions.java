@@ -3,8 +3,10 @@ package hindstream.differential;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.zip.CRC32;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Windowed;
 
 /** What programs compute; tests/differential/functions.py has the same. Values are strings or counts. */
@@ -27,7 +29,7 @@ final class Functions {
   }
 
   static String text(Object value) {
-    return String.valueOf(value);
+    return value instanceof Bytes bytes ? HexFormat.of().formatHex(bytes.get()) : String.valueOf(value);
   }
 
   /** Long values are cut: what they end with is told by a checksum. */

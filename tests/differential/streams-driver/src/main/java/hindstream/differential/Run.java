@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.Topology;
@@ -106,7 +107,7 @@ final class Run {
   static Object shown(Object key) {
     return key instanceof Windowed<?> windowed
         ? List.of(shown(windowed.key()), windowed.window().start(), Functions.end(windowed))
-        : key;
+        : key instanceof Bytes ? Functions.text(key) : key;
   }
 
   private Properties settings() {
