@@ -13,6 +13,7 @@ import tests.campaigns
 from tests.campaigns import airflow_chaos, bare_machine, kafka_versions, oldest_airflow, stack, versions, wheel
 from tests.campaigns.placement import run as placement
 from tests.differential import campaign as differential
+from tests.differential import invariance as programs
 from tests.faults.campaign import runner
 from tests.peers import campaign as peers
 
@@ -38,7 +39,9 @@ def long(arguments: Sequence[str]) -> int:
 
 
 def invariance(arguments: Sequence[str]) -> int:
-    """The whole surface over records of new seeds."""
+    """The whole surface over records of new seeds; with ``--programs N``, random programs instead."""
+    if arguments and arguments[0].startswith("-"):
+        return programs.main(arguments)
     runs = int(arguments[0]) if arguments else 10
     os.environ["SURFACE_RECORDS"] = arguments[1] if len(arguments) > 1 else "100"
     os.environ["SURFACE_SLICES"] = "12"
