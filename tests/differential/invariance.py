@@ -23,6 +23,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from statelib.settings.semantics import EndOfInput
     from tests.differential.program import Program
 
 _TOLD_EVERY = 50
@@ -39,6 +40,7 @@ def difference_of_bytes(program: Program) -> str | None:
     rng = Random(f"bytes {len(program.records)} {len(program.steps)}")
     settings: dict[str, Any] = {
         "partitions": rng.choice([1, 2, 3]),
+        "end_of_input": rng.choice(["hold", "seal"]),
         "semantics": rng.choice(["kip", "kafka-4.3", "kafka-4.4"]),
         "on_processing_error": "quarantine" if any("fails" in step for step in program.steps) else "fail",
     }
@@ -60,7 +62,13 @@ def difference_of_bytes(program: Program) -> str | None:
 
 
 def _replayed(
-    program: Program, folder: Path, cuts: Sequence[int], *, partitions: int, **settings: Any
+    program: Program,
+    folder: Path,
+    cuts: Sequence[int],
+    *,
+    partitions: int,
+    end_of_input: EndOfInput,
+    **settings: Any,
 ) -> tuple[Written, State]:
     """What is published in the end, by topic, and all state, by task and family."""
     topology = topology_of(program)
@@ -68,8 +76,9 @@ def _replayed(
     for topic, types in types_of(program).items():
         rows = [(functions.read(program.keys, key), *rest) for name, key, *rest in program.records if name == topic]
         pipeline.archive(topic, rows, types, partitions)
-    for until_ms in (*cuts, None):
+    for until_ms in cuts:
         pipeline.run(until_ms)
+    pipeline.run(end_of_input=end_of_input)
     assert isinstance(pipeline.run(), NothingToDo)
     sinks = {sink.topic for sub in topology.sub_topologies for sink in sub.all_sinks if not sink.internal}
     return {topic: pipeline.output_if_present(topic) for topic in sorted(sinks)}, pipeline.state()
