@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isclose
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hindstream.estimate.evidence import Evidence
     from hindstream.estimate.history import History
     from hindstream.estimate.shape import Shape, ShapedNode
     from statelib.metrics.node_metrics import NodeMetrics
+
+_MOST_ROUNDS, _SETTLED = 1_000, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +30,30 @@ def flow(shape: Shape, history: History, evidence: Evidence | None) -> dict[str,
 
     A node forwards that share of what it gets which it has forwarded in the runs of ``evidence``; what it held back
     counts as forwarded, since it will be. Without evidence, or of a node that saw nothing there, it forwards all.
+
+    In a circle of repartition topics records come back until hardly any are left; without evidence, which alone tells
+    how many do, no record comes twice through a topic.
     """
     known = {} if evidence is None else evidence.nodes
+    passed, arrived = _once_through(shape, history, known, {})
+    for _ in range(len(arrived) if evidence is None else _MOST_ROUNDS):
+        before = arrived
+        passed, arrived = _once_through(shape, history, known, before)
+        if all(isclose(records, before[topic], rel_tol=_SETTLED) for topic, records in arrived.items()):
+            break
+    return passed
+
+
+def _once_through(
+    shape: Shape, history: History, known: Mapping[str, NodeMetrics], back: Mapping[str, float]
+) -> tuple[dict[str, Passed], dict[str, float]]:
+    """The records of each node, and of each repartition topic; ``back``: of those topics that are read first."""
     passed: dict[str, Passed] = {}
-    arrived: dict[str, float] = {}  # by repartition topic
+    arrived: dict[str, float] = {}
     for node in shape.nodes:
         metrics = known.get(node.name)
         if node.role == "source":
-            records_in = _taken_up(node, shape, history, arrived)
+            records_in = _taken_up(node, shape, history, {**back, **arrived})
         else:
             sent = sum(passed[parent].records_out for parent in node.parents)
             sent_in_runs = sum(known[parent].records_out for parent in node.parents if parent in known)
@@ -41,10 +62,10 @@ def flow(shape: Shape, history: History, evidence: Evidence | None) -> dict[str,
         passed[node.name] = Passed(records_in, 0.0 if node.role == "sink" else records_in * share)
         if node.role == "sink" and node.kind == "repartition" and node.topic:
             arrived[node.topic] = arrived.get(node.topic, 0.0) + records_in
-    return passed
+    return passed, arrived
 
 
-def _taken_up(node: ShapedNode, shape: Shape, history: History, arrived: dict[str, float]) -> float:
+def _taken_up(node: ShapedNode, shape: Shape, history: History, arrived: Mapping[str, float]) -> float:
     topic = node.topic or ""
     if node.kind == "repartition":
         return arrived.get(topic, 0.0)

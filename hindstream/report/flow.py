@@ -99,18 +99,24 @@ def flow(topology: Topology, nodes: Mapping[str, NodeMetrics]) -> Markup:
 
 
 def _place(topology: Topology, nodes: Mapping[str, NodeMetrics]) -> dict[str, _Box]:
-    """One box a node, in the layer after the last of its parents; a node is drawn as late as its children allow."""
+    """One box a node, in the layer after the last of its parents; a node is drawn as late as its children allow.
+
+    What reads a repartition topic comes after what writes it, except where that closes a circle.
+    """
     boxes: dict[str, _Box] = {}
-    by_topic = {node.topic: node.name for node in topology.nodes if isinstance(node, Sink)}
-    for node in topology.nodes:
+    written: dict[str, int] = {}  # by repartition topic, the last layer that writes it so far
+    in_order = [node for sub in topology.sub_topologies for node in sub.nodes]
+    for node in {node.name: node for node in (*in_order, *topology.nodes)}.values():
         before = [boxes[parent].layer for parent in node.parents]
-        if isinstance(node, Source) and node.internal:
-            before.append(boxes[by_topic[node.topic]].layer)
+        if isinstance(node, Source) and node.topic in written:
+            before.append(written[node.topic])
         metrics = nodes.get(node.name, NodeMetrics())
         box = _Box(node, metrics, max(before, default=-1) + 1)
         box.notes = [(kind, count) for kind, count in shares(metrics) if kind.fate != "on"]
         box.flow_in = sum(boxes[parent].flow_out for parent in node.parents)
         boxes[node.name] = box
+        if isinstance(node, Sink) and node.internal:
+            written[node.topic] = max(box.layer, written.get(node.topic, 0))
     for box in reversed(boxes.values()):
         children = [other.layer for other in boxes.values() if box.node.name in other.node.parents]
         if children:

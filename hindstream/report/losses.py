@@ -17,7 +17,7 @@ from statelib.metrics.node_metrics import NodeMetrics
 from statelib.topology import Sink, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hindstream.report.accounts import Account
     from statelib.topology import Node, Topology
@@ -30,10 +30,9 @@ def losses(topology: Topology, nodes: Mapping[str, NodeMetrics]) -> dict[Account
         topology: The job's.
         nodes: Ledgers by node; of nodes that the topology does not have (any more) all count.
     """
-    topics = {node.topic: node.name for node in topology.nodes if isinstance(node, Sink)}
     children: dict[str | None, list[str]] = {}
-    for node in topology.nodes:
-        children.setdefault(_before(node, topics), []).append(node.name)
+    for name, before in _befores(topology).items():
+        children.setdefault(before, []).append(name)
 
     def below(name: str) -> Counter[Account]:
         metrics, after = nodes.get(name, NodeMetrics()), children.get(name, [])
@@ -59,8 +58,26 @@ def _most(parts: Iterable[Counter[Account]]) -> Counter[Account]:
     return reduce(operator.or_, parts, Counter())
 
 
-def _before(node: Node, topics: Mapping[str, str]) -> str | None:
-    """The node whose records it takes up: of several parents one, so that its own losses count once."""
+def _befores(topology: Topology) -> dict[str, str | None]:
+    """By node, the one whose records it takes up; None: it takes them up from an archive.
+
+    Of several parents it is the first, so that the node's own losses count once; in a circle the first that does not
+    come behind the node itself.
+    """
+    topics = {node.topic: node.name for node in topology.nodes if isinstance(node, Sink) and node.internal}
+    parents = {node.name: _parents(node, topics) for node in topology.nodes}
+    found: dict[str, str | None] = {}
+    while waiting := [name for name in parents if name not in found]:
+        reached = {name: of[0] if of else None for name in waiting if not (of := parents[name]) or of[0] in found}
+        if not reached:  # what waits, waits for a circle
+            ways = ((name, parent) for name in waiting for parent in parents[name] if parent in found)
+            name, parent = next(ways, (waiting[0], None))
+            reached = {name: parent}
+        found |= reached
+    return {name: found[name] for name in parents}
+
+
+def _parents(node: Node, topics: Mapping[str, str]) -> Sequence[str]:
     if isinstance(node, Source):
-        return topics.get(node.topic) if node.internal else None
-    return node.parents[0]
+        return (topics[node.topic],) if node.internal and node.topic in topics else ()
+    return node.parents

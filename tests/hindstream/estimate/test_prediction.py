@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindstream.estimate.evidence import Evidence, StateAt, Written
+from hindstream.estimate.flow import flow
 from hindstream.estimate.prediction import predict
+from hindstream.estimate.shape import Shape, ShapedNode
 from statelib.metrics.node_metrics import NodeMetrics
 from tests.hindstream.estimate.costs_of_one import NODES, SHAPE, calibration, history, resources
 
@@ -56,6 +58,23 @@ def test_runs_say_where_records_go_and_what_they_cost() -> None:
     assert predict(SHAPE, history(), calibration(), slower, resources()).cpu_seconds_by_part["read"] == pytest.approx(
         12
     )
+
+
+def test_records_that_come_back_in_a_circle_are_taken_up_as_often_as_in_the_runs() -> None:
+    nodes = (
+        ShapedNode("back", "repartition", "source", 0, topic="again"),
+        ShapedNode("in", "source", "source", 0, topic="events"),
+        ShapedNode("all", "merge", "operator", 0, ("back", "in")),
+        ShapedNode("few", "filter", "operator", 0, ("all",)),
+        ShapedNode("again", "repartition", "sink", 0, ("few",), topic="again"),
+    )
+    seen = {"back": passed(300, 300), "in": passed(100, 100), "all": passed(400, 400), "few": passed(400, 300),
+            "again": passed(300, 0)}  # fmt: skip
+    shape = Shape(nodes, {0: 4})
+    told = flow(shape, history(1_000_000), evidence(nodes=seen))
+    assert told["all"].records_in == pytest.approx(4_000_000, rel=1e-3)
+    assert told["again"].records_in == pytest.approx(3_000_000, rel=1e-3)
+    assert flow(shape, history(1_000_000), None)["all"].records_in == 2_000_000
 
 
 def test_a_node_that_a_sample_has_timed_costs_that() -> None:
