@@ -112,7 +112,8 @@ def _operators(work: _Work) -> tuple[dict[str, float], float]:
     calls = _by_kind(work, typical.of_calls(), few)
     # A call, and what is done to give a function its arguments and to take its results.
     call_seconds = max(calls.pop("map_values") - found["map_values"], _LEAST_SECONDS)
-    found |= {kind: max(seconds - call_seconds, _LEAST_SECONDS) for kind, seconds in calls.items()}
+    others = calls.keys() - found.keys()  # what calls nothing was measured over more records
+    found |= {kind: max(calls[kind] - call_seconds, _LEAST_SECONDS) for kind in others}
     return dict(sorted(found.items())), call_seconds
 
 

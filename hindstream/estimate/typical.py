@@ -29,6 +29,7 @@ from statelib import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    ValueTransformerWithKey,
     count,
     expect,
     max_,
@@ -191,6 +192,8 @@ def of_calls() -> Job:
     stream.flat_map(per_record(lambda key, amount: [(key, amount)], pair, "key", "amount")).to("paired")
     stream.process(_Pass, value_type=pa.int64()).to("processed")
     stream.process_values(_PassOfAKey, value_type=pa.int64()).to("processed-values")
+    table = stream.to_table().transform_values_with(_AmountOfAKey, value_type=pa.int64())
+    table.to_stream().to("transformed-values")
     return Job("of-calls", builder.build())
 
 
@@ -212,6 +215,14 @@ class _PassOfAKey(FixedKeyProcessor):
     def process(self, record: FixedKeyRecord) -> None:
         """Forwards one."""
         self.context.forward(record.with_value(record.value["amount"]))
+
+
+class _AmountOfAKey(ValueTransformerWithKey):
+    """Makes amounts of values."""
+
+    def transform(self, read_only_key: object, value: dict[str, int] | None) -> int | None:  # noqa: ARG002
+        """Makes one."""
+        return None if value is None else value["amount"]
 
 
 def _look(columns: pa.RecordBatch) -> None:
