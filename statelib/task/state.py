@@ -255,7 +255,8 @@ class TaskState:
                 job=work.job,
                 next_step="run the job that wrote it, or give this one another name",
             )
-        if self._rocksdb is not None:
+        kept_none = work.evolution is not None and work.restore.state == StateManifest()  # its first stores
+        if self._rocksdb is not None and not kept_none:
             where = f"{self._folder} (position)"
             if stored is None or TaskPosition.decode(stored, file=where) != committed:
                 raise self._with_way_out(

@@ -315,3 +315,26 @@ def test_what_waits_stays_when_its_aggregation_goes(tmp_path: Path, renamed: boo
     assert outputs[0] == outputs[1]
     assert {row["window_start"].minute for row in outputs[0][0]} == {3, 4}
     assert all(row["leaves_at"] - row["window_end"] == timedelta(minutes=1) for row in outputs[0][0])
+
+
+@pytest.mark.parametrize("fill", [[], ["counts"]], ids=["begins empty", "is filled"])
+def test_tasks_that_kept_nothing_get_their_first_store(tmp_path: Path, fill: list[str]) -> None:
+    def passes(*, counted: bool) -> Topology:
+        builder = StreamsBuilder("job")
+        sales = builder.stream("sales")
+        sales.to("out")
+        if counted:
+            sales.group_by_key().count(Materialized.as_("counts")).to_stream().to("counted")
+        return builder.build()
+
+    changed = pipeline(tmp_path / "changed", passes(counted=False))
+    changed.run(CUT)
+    changed.topology = passes(counted=True)
+    changed.run(fill_stores=fill)
+    always = pipeline(tmp_path / "always", passes(counted=True))
+    always.run(CUT)
+    always.run()
+    assert (changed.state() == always.state()) is bool(fill)
+    assert changed.output("out") == always.output("out")
+    keys = {row[2] for row in changed.output("counted")}
+    assert keys == {f"k{n}" for n in range(5)}
