@@ -342,17 +342,27 @@ def _check_circles(topology: Topology, plan: Plan) -> None:
     """
     returning = sorted(topic for stage in topology.stages for topic in stage[0].returning)
     refused = {
-        "a run that ends the input": plan.end_of_input == "seal",
-        "a repair that lets late records in": plan.leeway is not None,
-        "a store that is filled from history": bool(plan.evolution and plan.evolution.filled),
+        "run that ends the input": plan.end_of_input == "seal",
+        "repair that lets late records in": plan.leeway is not None,
     }
     for what, is_asked_for in refused.items():
         if returning and is_asked_for:
             raise ConfigurationError(
-                f"there is no {what.removeprefix('a ')} where repartition topics form a circle: {', '.join(returning)}",
+                f"there is no {what} where repartition topics form a circle: {', '.join(returning)}",
                 job=plan.job,
                 next_step="leave the option out, or break the circle with a copy:"
                 " table.to_stream().repartition().to_table()",
+            )
+    for store in plan.evolution.filled if plan.evolution is not None else ():
+        topics = {topic for sub in path_to(topology, stores=[store]) for topic in sub.returning}
+        if topics:
+            raise ConfigurationError(
+                "the store lies in or behind repartition topics that form a circle, so it is not filled from history:"
+                f" {', '.join(sorted(topics))}",
+                job=plan.job,
+                store=store,
+                next_step="give the job a new name: it then replays from the beginning; or let the store begin empty:"
+                " leave it out of fill_stores, and name it in reset_stores if it has changed",
             )
 
 

@@ -18,6 +18,7 @@ from statelib import (
     Processor,
     PunctuationType,
     Record,
+    Repartitioned,
     StreamsBuilder,
     StringSerde,
     per_record,
@@ -299,14 +300,56 @@ def test_a_circle_is_not_sealed(tmp_path: Path) -> None:
         pipeline.run(end_of_input="seal")
 
 
-def test_a_store_in_a_circle_is_not_filled_from_history(tmp_path: Path) -> None:
-    pipeline = Pipeline(tmp_path, counting_down())
-    pipeline.archive("in", [("ab", 2, 1_000)], (pa.string(), pa.int64()), 2)
+def beside_a_circle(*counted: str) -> Topology:
+    """What comes before a circle, and what has nothing to do with it, with the stores that are named."""
+    builder = StreamsBuilder("app")
+    first, beside = builder.stream("first"), builder.stream("beside")
+    before = first.merge(beside).repartition(Repartitioned.as_("before"))
+    all_ = builder.stream("in").merge(before).merge(builder.stream("again"))
+    all_.filter(per_record(lambda value: value > 0, pa.bool_(), "value")).map_values(
+        per_record(_less, pa.int64(), "value")
+    ).to("again")
+    behind = all_.repartition(Repartitioned.as_("behind"))
+    for name, stream in {"ahead": first, "before": before, "in": all_, "behind": behind}.items():
+        if name in counted:
+            counts = stream.group_by_key().count(Materialized.as_(f"counts-{name}"))
+            counts.to_stream().to(f"counted-{name}")
+    return builder.build()
+
+
+def filled(folder: Path, before: Topology, after: Topology, **options: Any) -> Pipeline:
+    """A job that has its second topology from its third slice on."""
+    pipeline = Pipeline(folder, before, batch_records=2)
+    for shift, topic in enumerate(["first", "beside", "in"]):
+        rows = [(key, n % 4, 1_000 + 10 * n + shift) for n, key in enumerate(["a", "b", "ab", "a", None, "b"] * 3)]
+        pipeline.archive(topic, rows, (pa.string(), pa.int64()), 2)
+    for cut in (1_040, 1_090):
+        pipeline.run(cut)
+    pipeline.topology = after
+    pipeline.run(1_130, **options)
     pipeline.run()
-    pipeline.topology = counting_down(counted=True)
-    pipeline.archive("in", [("ab", 2, 2_000)], (pa.string(), pa.int64()), 2)
-    with pytest.raises(ConfigurationError, match="store that is filled from history where repartition topics form"):
-        pipeline.run(fill_stores=["counts"])
+    return pipeline
+
+
+def test_a_store_that_comes_before_a_circle_is_filled_from_history(tmp_path: Path) -> None:
+    always = filled(tmp_path / "always", beside_a_circle("ahead", "in"), beside_a_circle("ahead", "in"))
+    later = filled(
+        tmp_path / "later", beside_a_circle("in"), beside_a_circle("ahead", "in"), fill_stores=["counts-ahead"]
+    )
+    assert later.state() == always.state()
+    assert later.output("counted-in") == always.output("counted-in")
+    since = [row for row in always.output("counted-ahead") if row[-1] >= 1_090]
+    assert [row[2:] for row in later.output("counted-ahead")] == [row[2:] for row in since]
+
+
+@pytest.mark.parametrize("place", ["before", "in", "behind"])
+def test_a_store_in_or_behind_a_circle_is_not_filled_from_history(tmp_path: Path, place: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"lies in or behind .* circle.*: again-repartition") as refused:
+        filled(tmp_path, beside_a_circle(), beside_a_circle(place), fill_stores=[f"counts-{place}"])
+    assert refused.value.place["store"] == f"counts-{place}"
+    assert "new name" in str(refused.value.next_step)
+    begins_empty = filled(tmp_path / "empty", beside_a_circle(), beside_a_circle(place))
+    assert begins_empty.output(f"counted-{place}")
 
 
 def test_tasks_of_a_circle_are_done_together_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
