@@ -13,13 +13,16 @@ import pytest
 
 from statelib.commits.run.plan import NothingToDo
 from statelib.stores import backend, rocksdb, rows_in_order
+from tests.surface.beside import beside
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from statelib import Topology
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +36,15 @@ Records = dict[str, list[tuple[Any, Any, int]]]
 Result = tuple[dict[str, list[Any]], dict[str, dict[str, list[tuple[bytes, bytes]]]]]
 
 
-def replayed(directory: Path, cuts: Sequence[int], records: Records = INPUT, **settings: Any) -> Result:
+def replayed(
+    directory: Path,
+    cuts: Sequence[int],
+    records: Records = INPUT,
+    topology: Callable[[], Topology] = surface,
+    **settings: Any,
+) -> Result:
     """What is published in the end, by topic, and all state, by task and family."""
-    pipeline = Pipeline(directory, surface(), "surface", **settings)
+    pipeline = Pipeline(directory, topology(), topology.__name__, **settings)
     for topic, rows in records.items():
         pipeline.archive(topic, rows, TYPES, PARTITIONS)
     for cut in [*cuts, None]:
@@ -51,8 +60,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return replayed(tmp_path_factory.mktemp("whole"), [])
 
 
-def test_every_operator_says_something(whole: Result) -> None:
-    published, state = whole
+@pytest.fixture(scope="module")
+def whole_beside(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """The same, of what is beside the surface."""
+    return replayed(tmp_path_factory.mktemp("beside"), [], topology=beside)
+
+
+@pytest.mark.parametrize("name", ["whole", "whole_beside"])
+def test_every_operator_says_something(request: pytest.FixtureRequest, name: str) -> None:
+    published, state = request.getfixturevalue(name)
     assert [topic for topic, records in published.items() if not records] == []
     assert any(families for families in state.values())
 
@@ -71,6 +87,17 @@ def test_every_operator_says_something(whole: Result) -> None:
 def test_the_same_bytes(tmp_path: Path, whole: Result, slices: int, settings: dict[str, Any]) -> None:
     cuts = [TIMES[number * len(TIMES) // slices] for number in range(1, slices)]
     assert_same(replayed(tmp_path, cuts, **settings), whole)
+
+
+@pytest.mark.parametrize(
+    ("slices", "settings"),
+    [(1, {"batch_records": 3, "memory_budget_bytes": 1}), (SLICES, {"batch_records": 1, "memory_budget_bytes": 1})],
+    ids=["1 slice", "several slices"],
+)
+def test_the_same_bytes_beside(tmp_path: Path, whole_beside: Result, slices: int, settings: dict[str, Any]) -> None:
+    """Circles, processors by name, and all other ways to the operators."""
+    cuts = [TIMES[number * len(TIMES) // slices] for number in range(1, slices)]
+    assert_same(replayed(tmp_path, cuts, topology=beside, **settings), whole_beside)
 
 
 @pytest.mark.long
