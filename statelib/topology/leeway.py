@@ -74,13 +74,18 @@ def may_have_leeway(topology: Topology) -> dict[str, int]:
 
 
 def _above(topology: Topology) -> dict[str, set[str]]:
-    """By node, all nodes that lead to it."""
-    nodes = [node for sub in topology.sub_topologies for node in sub.nodes]
+    """By node, all nodes that lead to it; one in a circle of repartition topics leads to itself."""
+    nodes = {node.name: node for sub in topology.sub_topologies for node in sub.nodes}
     into = {sink.topic: sink.name for sub in topology.sub_topologies for sink in sub.all_sinks if sink.internal}
     found: dict[str, set[str]] = {}
-    for node in nodes:  # parents before children
-        parents = (into[node.topic],) if isinstance(node, Source) and node.topic in into else node.parents
-        found[node.name] = set(parents).union(*(found[parent] for parent in parents))
+    for name in nodes:
+        above = found[name] = set()
+        waiting = [name]
+        while waiting:
+            node = nodes[waiting.pop()]
+            parents = (into[node.topic],) if isinstance(node, Source) and node.topic in into else node.parents
+            waiting += [parent for parent in parents if parent not in above]
+            above.update(parents)
     return found
 
 
