@@ -1,7 +1,7 @@
 """An Airflow connection as settings, and as the environment in which clients look for credentials.
 
-A connection of the type ``hindstream`` has the warehouse, its object store and Kafka; `hindstream.airflow.hook` is its
-form. One of a store's own type has the store's credentials alone.
+A connection of the type ``hindstream`` has the warehouse, its object store, Kafka and a schema registry;
+`hindstream.airflow.hook` is its form. One of a store's own type has the store's credentials alone.
 
 Only the process of a task has credentials, while a phase runs, and what it starts: Spark's processes on this machine.
 They are in no argument, template, XCom or setting, and Airflow masks a connection's secret fields in its logs.
@@ -137,10 +137,12 @@ def _own(connection: Any) -> dict[str, str]:
     """Without credentials of the store, the role of the machine counts, as it does without a connection."""
     scheme = urlsplit(connection.host or "").scheme
     extra = connection.extra_dejson
-    found = _STORES[scheme](connection, extra) if scheme in _STORES else {}
+    found: dict[str, Any] = _STORES[scheme](connection, extra) if scheme in _STORES else {}
     if scheme in {"abfss", "az"} and extra.get("tenant_id"):
         del found["AZURE_STORAGE_ACCOUNT_NAME"]  # the address of the warehouse has it
-    return _texts({**found, **{variable: extra.get(field) for field, variable in _KAFKA_CREDENTIALS.items()}})
+    if user := extra.get("schema_registry_username"):
+        found["SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO"] = f"{user}:{extra.get('schema_registry_password') or ''}"
+    return _texts({**found, **{variable: extra.get(field) for field, variable in _CLIENT_CREDENTIALS.items()}})
 
 
 def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,8 +205,20 @@ _KAFKA = {
     "kafka_bootstrap_servers": "bootstrap.servers",
     "kafka_security_protocol": "security.protocol",
     "kafka_sasl_mechanism": "sasl.mechanism",
+    "kafka_ssl_ca_location": "ssl.ca.location",
+    "kafka_ssl_ca_pem": "ssl.ca.pem",
 }
-_KAFKA_CREDENTIALS = {"kafka_sasl_username": "KAFKA_SASL_USERNAME", "kafka_sasl_password": "KAFKA_SASL_PASSWORD"}
+"""The settings below ``kafka``, by the fields that have them."""
+_CLIENT_CREDENTIALS = {
+    "kafka_sasl_username": "KAFKA_SASL_USERNAME",
+    "kafka_sasl_password": "KAFKA_SASL_PASSWORD",
+    "kafka_ssl_certificate_pem": "KAFKA_SSL_CERTIFICATE_PEM",
+    "kafka_ssl_private_key_pem": "KAFKA_SSL_KEY_PEM",
+    "kafka_ssl_private_key_password": "KAFKA_SSL_KEY_PASSWORD",
+    "schema_registry_token": "SCHEMA_REGISTRY_BEARER_AUTH_TOKEN",
+    "schema_registry_ssl_ca_location": "SCHEMA_REGISTRY_SSL_CA_LOCATION",
+}
+"""What `hindstream.kafka.properties` and `hindstream.kafka.registry` look for, by the fields that have it."""
 
 _CREDENTIALS = frozenset({
     "AWS_SECRET_ACCESS_KEY", "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_SERVICE_ACCOUNT", "AZURE_STORAGE_CLIENT_SECRET",

@@ -53,6 +53,17 @@ def get_provider_info() -> dict[str, Any]:
                     ),
                     "kafka_sasl_username": _field("Kafka: user", None),
                     "kafka_sasl_password": _secret("Kafka: password", None),
+                    "kafka_ssl_ca_location": _field("Kafka: CA file", "a PEM file on each host that connects"),
+                    "kafka_ssl_ca_pem": _field("Kafka: CA", "certificates to trust, as PEM, in place of a file"),
+                    "kafka_ssl_certificate_pem": _field("Kafka: client certificate", "as PEM, for mutual TLS"),
+                    "kafka_ssl_private_key_pem": _secret("Kafka: key of the certificate", "as PEM"),
+                    "kafka_ssl_private_key_password": _secret("Kafka: password of the key", None),
+                    "schema_registry_username": _field("Schema registry: user", None),
+                    "schema_registry_password": _secret("Schema registry: password", None),
+                    "schema_registry_token": _secret("Schema registry: token", "in place of user and password"),
+                    "schema_registry_ssl_ca_location": _field(
+                        "Schema registry: CA file", "a PEM file or a folder on each host that connects"
+                    ),
                     "web_url": _field("Web address of the warehouse", "where its reports can be looked at"),
                 },
                 "ui-field-behaviour": {

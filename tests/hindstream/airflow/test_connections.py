@@ -12,6 +12,7 @@ import pytest
 
 from hindstream import Storage
 from hindstream.airflow.connections import settings_of, store_environment
+from hindstream.airflow.provider import get_provider_info
 from statelib.commits import CommitLog
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
@@ -27,6 +28,12 @@ import json, sys
 from airflow.sdk import Connection
 print(json.dumps([[c.conn_type, c.login, c.password, c.host, c.extra_dejson, c.conn_id]
                   for c in (Connection(**given) for given in json.loads(sys.argv[1]))]))
+"""
+
+HIDES = """
+import json, sys
+from airflow.sdk._shared.secrets_masker import should_hide_value_for_key
+print(json.dumps([name for name in json.loads(sys.argv[1]) if not should_hide_value_for_key(name)]))
 """
 
 CASES: list[tuple[dict[str, Any], dict[str, str]]] = [
@@ -80,6 +87,10 @@ OURS = [
                 "kafka_security_protocol": "SASL_SSL",
                 "kafka_sasl_username": "u",
                 "kafka_sasl_password": "p",
+                "kafka_ssl_ca_pem": "trusted",
+                "kafka_ssl_private_key_pem": "key",
+                "schema_registry_username": "r",
+                "schema_registry_password": "s",
                 "web_url": "https://lake.example.com",
             },
         },
@@ -90,11 +101,13 @@ OURS = [
             "AWS_ENDPOINT_URL": "http://s",
             "KAFKA_SASL_USERNAME": "u",
             "KAFKA_SASL_PASSWORD": "p",
+            "KAFKA_SSL_KEY_PEM": "key",
+            "SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO": "r:s",
         },
         {
             "warehouse": "s3://lake/w",
             "storage_options": {"aws_endpoint_url": "http://s", "aws_region": "eu", "allow_http": "true"},
-            "kafka": {"bootstrap.servers": "b:9092", "security.protocol": "SASL_SSL"},
+            "kafka": {"bootstrap.servers": "b:9092", "security.protocol": "SASL_SSL", "ssl.ca.pem": "trusted"},
             "web_url": "https://lake.example.com",
         },
     ),
@@ -117,6 +130,15 @@ UNUSABLE = [
     ({"conn_type": "aws", "login": "id", "extra": {}}, "holds no credentials"),
     ({"conn_type": "aws", "extra": {"role_arn": "r", "aws_secret_access_key": "hidden-2"}}, "names a role"),
 ]
+
+
+def test_airflow_hides_each_secret_of_the_form(tmp_path: Path) -> None:
+    """By its name: the form's format hides it in the form alone."""
+    (kind,) = get_provider_info()["connection-types"]
+    secrets = [name for name, field in kind["conn-fields"].items() if field["schema"].get("format") == "password"]
+    assert len(secrets) > 5
+    done = command.run(sys.executable, "-c", HIDES, json.dumps(secrets), cwd=tmp_path, AIRFLOW_HOME=str(tmp_path))
+    assert json.loads(done.stdout.splitlines()[-1]) == [], done.stderr
 
 
 class Read:
