@@ -106,8 +106,9 @@ back = switch_over_dag(
 for dag in (switch, back):
     for one in dag.tasks:
         one.retry_delay = timedelta(seconds=0)
-        if hasattr(one, "python_callable"):
-            one.python_callable = dies_once(f"{{dag.dag_id}}-{{one.task_id}}", one.python_callable)
+        for does in ("python_callable", "step"):  # of Airflow's operators and sensors, and of ours
+            if hasattr(one, does):
+                setattr(one, does, dies_once(f"{{dag.dag_id}}-{{one.task_id}}", getattr(one, does)))
 """
 ANSWERED = """
 from airflow.providers.standard.operators.hitl import ApprovalOperator
