@@ -79,9 +79,9 @@ class Proof:
         shipped: Those of the shipped library, if the differences go away with them.
         unexplained: How many differ all the same.
         smallest: The smallest input; None: nothing is unexplained.
-        possible: Rows of docs/semantics.md that may be the reason of what is unexplained, though no run can show it.
         only_job: Sources that only the job reads.
         only_application: The same of the application.
+        possible: Rows of docs/semantics.md that may be the reason of what is unexplained, though no run can show it.
     """
 
     compared: Compared

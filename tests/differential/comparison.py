@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from tests.differential import shrinking
 from tests.differential.hindstream import in_batches, in_slices
 from tests.differential.kafka import Refused, VersionsDiffer, without_extractors
 from tests.differential.naming import description_of
-from tests.differential.shrinking import smaller
 from tests.differential.topology import topology_of
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from statelib.settings.semantics import Semantics
     from tests.differential.kafka import Answer, Outputs, Runs
     from tests.differential.program import Program, Step
-
-_SHRINKING_STEPS = 400
 
 
 @dataclass(frozen=True)
@@ -168,26 +166,19 @@ def _is_told_as_a_stream(program: Program, number: int, step: Step) -> bool:
 
 def smallest(found: Difference, kafka: Runs) -> Difference:
     """A difference of which nothing can be left out."""
-    left = _SHRINKING_STEPS
-    is_refused = found.here is None
-    while True:
-        for program in smaller(found.program):
-            left -= 1
-            if left < 0:
-                return found
-            with suppress(Exception):  # what is left of the program is none
-                less = difference(program, kafka, ways=3)
-                if less is not None and _alike(less, found) and (less.here is None) == is_refused:
-                    found = less
-                    break
-        else:
-            return found
+
+    def alike(program: Program) -> Difference | None:
+        less = difference(program, kafka, ways=3)
+        return less if less is not None and _kind(less) == _kind(found) else None
+
+    return shrinking.smallest(found.program, found, alike)[1]
 
 
-def _alike(one: Difference, other: Difference) -> bool:
-    """Whether both are wrong answers, or both the same kind of error."""
-    kinds = [str(each.here)[:60] if isinstance(each.here, str) else None for each in (one, other)]
-    return kinds[0] == kinds[1]
+def _kind(found: Difference) -> str | None:
+    """That of an error here; nothing: both have an answer; none: Kafka Streams refuses it."""
+    if found.here is None:
+        return None
+    return str(found.here)[:60] if isinstance(found.here, str) else ""
 
 
 def _differs(program: Program, how: str, expected: Outputs, run: Any) -> Difference | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import secrets
 import tempfile
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from statelib.commits.run.plan import NothingToDo
 from tests.differential import functions
 from tests.differential.generator import program_of
-from tests.differential.shrinking import smaller
+from tests.differential.shrinking import smallest
 from tests.differential.topology import topology_of, types_of
 from tests.task.pipeline import Pipeline
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tests.differential.program import Program
 
 _TOLD_EVERY = 50
-_SHRINKING_STEPS = 300
 Written = dict[str, list[Any]]
 State = dict[str, dict[str, list[tuple[bytes, bytes]]]]
 
@@ -51,12 +50,11 @@ def difference_of_bytes(program: Program) -> str | None:
         cuts = []  # a slice ends by the times before
     batches = rng.choice([1, 1, 2, 5])
     how = f"{settings}, cut at {cuts}, batches of {batches}"
+    little = {"batch_records": batches, "memory_budget_bytes": 1}
     with tempfile.TemporaryDirectory() as folder:
-        whole = _replayed(program, Path(folder, "whole"), [], **settings)
         try:
-            cut = _replayed(
-                program, Path(folder, "cut"), cuts, batch_records=batches, memory_budget_bytes=1, **settings
-            )
+            whole = _replayed(program, Path(folder, "whole"), [], **settings)
+            cut = _replayed(program, Path(folder, "cut"), cuts, **little, **settings)
         except Exception as error:  # noqa: BLE001 - made small, as any other
             return f"{how}: {type(error).__name__}: {error}"
     return _difference(how, whole, cut)
@@ -97,6 +95,12 @@ def _difference(how: str, whole: tuple[Written, State], cut: tuple[Written, Stat
     return None
 
 
+def _alike(fails: bool, program: Program) -> str | None:
+    """As `difference_of_bytes`, if the program fails, or if it does not."""
+    found = difference_of_bytes(program)
+    return found if found is not None and ("Error: " in found) == fails else None
+
+
 def main(arguments: Sequence[str]) -> int:
     """Runs programs of new seeds; 1 if any differs."""
     options = argparse.ArgumentParser(allow_abbrev=False, prog="invariance", description=__doc__)
@@ -108,27 +112,12 @@ def main(arguments: Sequence[str]) -> int:
     different: list[int] = []
     for seed in range(first, first + given.programs):
         program = program_of(seed)
-        if difference_of_bytes(program) is not None:
+        found = difference_of_bytes(program)
+        if found is not None:
             different.append(seed)
-            program = _smallest(program)
-            print(f"\nprogram {seed}: {difference_of_bytes(program)}\n{program.as_json()}", flush=True)
+            program, found = smallest(program, found, partial(_alike, "Error: " in found))
+            print(f"\nprogram {seed}: {found}\n{program.as_json()}", flush=True)
         if (seed - first + 1) % _TOLD_EVERY == 0:
             print(f"{seed - first + 1} programs, {len(different)} differ", flush=True)
     print(f"{given.programs} programs, {len(different)} differ: {different}", flush=True)
     return 1 if different else 0
-
-
-def _smallest(program: Program) -> Program:
-    """One of which nothing can be left out, or nearly."""
-    tries = 0
-    while True:
-        for one in smaller(program):
-            tries += 1
-            if tries > _SHRINKING_STEPS:
-                return program
-            with suppress(Exception):  # what cannot be built any more
-                if difference_of_bytes(one) is not None:
-                    program = one
-                    break
-        else:
-            return program

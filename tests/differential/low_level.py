@@ -45,24 +45,11 @@ def low_level_topology(program: Program) -> Topology:
                 topology.add_processor(step["name"], _supplier(step), *step["parents"])
                 if "uses" in step:
                     connected.setdefault(step["uses"], []).append(step["name"])
-            case "add_global":
-                writer = f"{step['store']}-writer"
-                topology.add_global_store(
-                    key_value_builder(step["store"]),
-                    f"{step['store']}-source",
-                    step["topic"],
-                    writer,
-                    partial(Filling, step["store"]),
-                )
-            case "add_read_only":
-                store = step["store"]
-                topology.add_read_only_state_store(
-                    key_value_builder(store),
-                    f"{store}-source",
-                    step["topic"],
-                    f"{store}-writer",
-                    partial(Filling, store),
-                )
+            case "add_global" | "add_read_only" as kind:
+                is_global, store = kind == "add_global", step["store"]
+                add = topology.add_global_store if is_global else topology.add_read_only_state_store
+                builder, supplier = key_value_builder(store), partial(Filling, store)
+                add(builder, f"{store}-source", step["topic"], f"{store}-writer", supplier)
             case "add_sink":
                 topology.add_sink(step["name"], step["topic"], *step["parents"])
     _add_stores(topology, program, connected)

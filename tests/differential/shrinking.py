@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from tests.differential.program import Program, Step
+
+    Found = TypeVar("Found")
+
+_MOST_TRIES = 400
+
+
+def smallest(program: Program, found: Found, find: Callable[[Program], Found | None]) -> tuple[Program, Found]:
+    """A program of which nothing can be left out, and what it shows.
+
+    Args:
+        program: Shows something.
+        found: What it shows.
+        find: What a program shows; None: nothing, or something else.
+    """
+    tries = 0
+    while True:
+        for one in smaller(program):
+            tries += 1
+            if tries > _MOST_TRIES:
+                return program, found
+            with suppress(Exception):  # what is left of the program is none
+                less = find(one)
+                if less is not None:
+                    program, found = one, less
+                    break
+        else:
+            return program, found
 
 
 def smaller(program: Program) -> list[Program]:
