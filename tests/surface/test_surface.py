@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import pkgutil
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from statelib import dsl, operators
+from tests.dsl.public_methods import called_from_tests, public_methods
 from tests.surface.beside import beside
 from tests.surface.topology import surface
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import ModuleType
 
     import pytest
+
+    from tests.dsl.public_methods import Methods
 
 OF_A_SPECIFICATION = ("build", "describe", "state_stores")
 
@@ -63,40 +64,20 @@ def test_every_operator_is_in_it() -> None:
     assert [of.__name__ for of in specifications() - used] == []
 
 
-def steps() -> dict[str, tuple[type, Callable[..., Any]]]:
-    """The public methods of what streams, tables, groups and topologies are described with: ``KStream.filter``."""
+def steps() -> Methods:
+    """The public methods of what streams, tables, groups and topologies are described with."""
     ends = ("KStream", "KTable", "GroupedStream", "GroupedTable", "StreamsBuilder", "Topology")
     internal = {"InternalStreamsBuilder", "WindowedKTable"}  # the latter is a KTable by another name
-    given = (
+    return public_methods(
         of
         for of in classes_of(dsl)
         if of.__name__.endswith(ends) and not of.__name__.startswith("_") and of.__name__ not in internal
     )
-    return {
-        f"{of.__name__}.{name}": (of, method)
-        for of in given
-        for name in dir(of)
-        if not name.startswith("_") and inspect.isfunction(method := inspect.getattr_static(of, name))
-    }
 
 
 def test_every_way_to_describe_a_step_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for those of a list: whoever adds a method adds it to the surface, or says there why not."""
-    used = set()
-
-    def noted(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(method)
-        def calling(*args: Any, **options: Any) -> Any:
-            if sys._getframe(1).f_globals["__name__"].startswith("tests."):
-                used.add(name)
-            return method(*args, **options)
-
-        return calling
-
     every = steps()
-    for name, (of, method) in every.items():
-        monkeypatch.setattr(of, method.__name__, noted(name, method))
-    surface()
-    beside()
+    used = called_from_tests(monkeypatch, every, lambda: (surface(), beside()))
     assert len(every) > 80
     assert every.keys() - used == NOT_USED.keys()
