@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from statelib import Topology
+
 INPUT = surface_records(3, 24)
 TIMES = sorted({time for rows in INPUT.values() for _, _, time in rows})
 CUTS = [TIMES[number * len(TIMES) // 4] for number in range(1, 4)]
@@ -122,3 +124,32 @@ def test_a_sealed_commit_cannot_be_forked(pipeline: Pipeline) -> None:
     with pytest.raises(ConfigurationError, match="the commit is sealed"):
         fork(pipeline.warehouse, "job", "fork", now_ms=0)
     assert fork(pipeline.warehouse, "job", "fork", 1, now_ms=0).commit == 1
+
+
+@pytest.mark.parametrize("fill", [[], ["kept"]], ids=["begins empty", "is filled"])
+def test_a_fork_gives_a_task_its_first_store(tmp_path: Path, fill: list[str]) -> None:
+    def passed_on() -> StreamsBuilder:
+        builder = StreamsBuilder("job")
+        builder.stream("views").to("copied")
+        return builder
+
+    def with_store() -> Topology:
+        builder = passed_on()
+        builder.stream("views").group_by_key().count(Materialized.as_("kept")).to_stream().to("counts")
+        return builder.build()
+
+    types = pa.string(), pa.string()
+    job, always = (
+        Pipeline(tmp_path / name, of) for name, of in (("job", passed_on().build()), ("always", with_store()))
+    )
+    for each in (job, always):
+        each.archive("views", [("a", "x", 1), ("b", "y", 2), ("a", "z", 5), ("b", "z", 9)], types)
+        each.run(2)
+    forked = fork_of(job, tmp_path / "fork", "fork")
+    changed = with_store()
+    forked.topology = changed.with_sinks({topic: fork_topic(topic, "fork") for topic in changed.sink_topics})
+    forked.run(6, fill_stores=fill)
+    for each in (forked, always):
+        each.run()
+        assert isinstance(each.run(), NothingToDo)
+    assert (forked.state() == always.state()) is bool(fill)
